@@ -1,0 +1,422 @@
+#include "wire/codec.h"
+
+#include "base/assert.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+namespace mrc::wire {
+namespace {
+
+constexpr std::uint8_t kTransportVersion = 0;
+constexpr std::uint16_t kTimestampType = 1;  // ftype
+constexpr std::uint8_t kSackCcType = 0;
+constexpr std::uint8_t kNackCcType = 2;
+constexpr std::uint8_t kSyndromeKindMask = 0x60;
+constexpr std::uint8_t kSyndromeKindNak = 0x60;
+constexpr std::uint32_t kNominalIpLength = 40;
+constexpr std::uint32_t kUdpLength = 8;
+
+// ---------------------------------------------------------------- reading
+
+DropReason parse_bth(ByteReader& reader, Bth& bth) {
+  const std::uint8_t opcode = reader.u8();
+  const std::uint8_t flags = reader.u8();
+  bth.partition_key = reader.u16();
+  reader.skip(1);
+  bth.destination = QpNumber{reader.u24()};
+  const std::uint8_t more_flags = reader.u8();
+  bth.psn = Psn(reader.u24());
+  if (reader.failed()) return DropReason::kTruncated;
+  if ((flags & 0x0F) != kTransportVersion) return DropReason::kBadTransportVersion;
+  if (!is_known_opcode(opcode)) return DropReason::kUnknownOpcode;
+
+  bth.opcode = static_cast<Opcode>(opcode);
+  bth.solicited = (flags & 0x80) != 0;
+  bth.migration = (flags & 0x40) != 0;
+  bth.pad = static_cast<std::uint8_t>((flags >> 4) & 0x03);
+  bth.ack_request = (more_flags & 0x80) != 0;
+  bth.retransmission = (more_flags & 0x20) != 0;
+  // No TSETH is defined outside write packets, so there the bit says nothing.
+  bth.has_timestamp = (more_flags & 0x10) != 0 && is_write(bth.opcode);
+  return DropReason::kNone;
+}
+
+// The 32-bit word of TSETH, which PETH and ERTH end with as well.
+DropReason parse_timestamp(ByteReader& reader, Timestamp& timestamp) {
+  timestamp.ticks = reader.u16();
+  const std::uint16_t low = reader.u16();
+  timestamp.microseconds = (low & 0x8000) != 0;
+  if (reader.failed()) return DropReason::kTruncated;
+  return (low & 0x000F) == kTimestampType ? DropReason::kNone : DropReason::kBadHeaderField;
+}
+
+// METH and, if announced, TSETH.
+DropReason parse_write_start(ByteReader& reader, const Bth& bth, Write& write) {
+  write.receive_msn = reader.u16();
+  write.msn = reader.u16();
+  if (reader.failed()) return DropReason::kTruncated;
+  return bth.has_timestamp ? parse_timestamp(reader, write.timestamp) : DropReason::kNone;
+}
+
+DropReason parse_write(ByteReader& reader, const Bth& bth, Write& write) {
+  const DropReason start = parse_write_start(reader, bth, write);
+  if (start != DropReason::kNone) return start;
+  write.address = reader.u64();
+  write.key = Rkey{reader.u32()};
+  write.message_length = reader.u32();
+  if (has_immediate(bth.opcode)) write.immediate = reader.u32();
+  return reader.failed() ? DropReason::kTruncated : DropReason::kNone;
+}
+
+DropReason parse_ack(ByteReader& reader, Ack& ack) {
+  ack.syndrome = reader.u8() & 0x7F;
+  ack.msn = reader.u24();
+  if (reader.failed()) return DropReason::kTruncated;
+  // There are no credits and no receiver-not-ready: either the plain ACK or some NAK.
+  const bool nak = (ack.syndrome & kSyndromeKindMask) == kSyndromeKindNak;
+  return nak || ack.syndrome == kSyndromeAck ? DropReason::kNone : DropReason::kBadHeaderField;
+}
+
+DropReason parse_sack(ByteReader& reader, Sack& sack) {
+  const std::uint16_t flags = reader.u16();
+  sack.mark = static_cast<PathMark>((flags >> 5) & 0x03);
+  sack.probe_answer = (flags & 0x0002) != 0;
+  sack.offset_or_probe_id = reader.u16();
+  sack.entropy = reader.u32();
+  sack.source_context = reader.u16();
+  sack.destination_context = reader.u16();
+  reader.skip(1);
+  sack.cumulative = Psn(reader.u24());
+  const std::uint8_t cc = reader.u8();
+  sack.cc_type = static_cast<std::uint8_t>(cc >> 4);
+  sack.cc_flags = cc & 0x0F;
+  sack.window_units = reader.u8();
+  sack.bitmap_offset = static_cast<std::int16_t>(reader.u16());
+  sack.bitmap = reader.u64();
+  sack.timestamp_ticks = reader.u16();
+  sack.out_of_order_count = reader.u16() & 0x7FFF;
+  const std::uint8_t penalty = reader.u8();
+  sack.restore_window = (penalty & 0x80) != 0;
+  sack.window_penalty = penalty & 0x7F;
+  sack.received_units = reader.u24();
+  if (reader.failed()) return DropReason::kTruncated;
+  const bool allowed = sack.mark != PathMark::kReserved && sack.cc_type == kSackCcType;
+  return allowed ? DropReason::kNone : DropReason::kBadHeaderField;
+}
+
+bool is_known_nack_reason(std::uint8_t value) {
+  using enum NackReason;
+  switch (static_cast<NackReason>(value)) {
+    case kTrimmed:
+    case kTrimmedLastHop:
+    case kNoBitmap:
+    case kNoPacketBuffer:
+    case kNoResource:
+    case kPsnOutOfWindow:
+    case kUnexpectedEvent:
+      return true;
+  }
+  return false;
+}
+
+DropReason parse_nack(ByteReader& reader, Nack& nack) {
+  reader.skip(2);
+  const std::uint8_t reason = reader.u8();
+  nack.vendor_info = reader.u8();
+  nack.entropy = reader.u32();
+  nack.source_context = reader.u16();
+  nack.destination_context = reader.u16();
+  reader.skip(1);
+  nack.psn = Psn(reader.u24());
+  const std::uint8_t cc = reader.u8();
+  nack.cc_type = static_cast<std::uint8_t>(cc >> 4);
+  nack.cc_flags = cc & 0x0F;
+  reader.skip(1);
+  nack.timestamp_ticks = reader.u16();
+  if (reader.failed()) return DropReason::kTruncated;
+  if (!is_known_nack_reason(reason)) return DropReason::kBadHeaderField;
+  nack.reason = static_cast<NackReason>(reason);
+  return nack.cc_type == kNackCcType ? DropReason::kNone : DropReason::kBadHeaderField;
+}
+
+DropReason parse_probe(ByteReader& reader, Probe& probe) {
+  reader.skip(3);
+  probe.vendor_info = reader.u8();
+  probe.probe_id = reader.u16();
+  reader.skip(2);
+  probe.source_context = reader.u16();
+  probe.destination_context = reader.u16();
+  return parse_timestamp(reader, probe.timestamp);
+}
+
+DropReason parse_endpoint_op(const Bth& bth, unsigned value, EndpointOp& op) {
+  if (bth.destination != kEndpointQp) return DropReason::kBadHeaderField;
+  if (value > static_cast<unsigned>(EndpointOp::kEvProbe)) return DropReason::kBadHeaderField;
+  op = static_cast<EndpointOp>(value);
+  return DropReason::kNone;
+}
+
+DropReason parse_endpoint_request(ByteReader& reader, const Bth& bth, EndpointRequest& request) {
+  const std::uint16_t flags = reader.u16();
+  reader.skip(1);
+  request.vendor_info = reader.u8();
+  request.port_status = reader.u32();
+  reader.skip(4);
+  const DropReason stamp = parse_timestamp(reader, request.timestamp);
+  if (stamp != DropReason::kNone) return stamp;
+  return parse_endpoint_op(bth, flags & 0x03u, request.op);
+}
+
+DropReason parse_endpoint_response(ByteReader& reader, const Bth& bth, EndpointResponse& response) {
+  const std::uint16_t flags = reader.u16();
+  reader.skip(26);
+  response.timestamp_ticks = reader.u16();
+  reader.skip(6);
+  if (reader.failed()) return DropReason::kTruncated;
+  return parse_endpoint_op(bth, (flags >> 2) & 0x03u, response.op);
+}
+
+DropReason parse_control(ByteReader& reader, const Bth& bth, Packet& out) {
+  switch (bth.opcode) {
+    case Opcode::kAck:
+      return parse_ack(reader, out.body.emplace<Ack>());
+    case Opcode::kSack:
+      return parse_sack(reader, out.body.emplace<Sack>());
+    case Opcode::kNack:
+      return parse_nack(reader, out.body.emplace<Nack>());
+    case Opcode::kProbe:
+      return parse_probe(reader, out.body.emplace<Probe>());
+    case Opcode::kEndpointRequest:
+      return parse_endpoint_request(reader, bth, out.body.emplace<EndpointRequest>());
+    case Opcode::kEndpointResponse:
+      return parse_endpoint_response(reader, bth, out.body.emplace<EndpointResponse>());
+    default:
+      return DropReason::kUnknownOpcode;
+  }
+}
+
+// Whether a write packet may carry this much payload of a message that long. How long a packet of
+// the middle must be depends on the path MTU, which the queue pair knows.
+bool payload_fits_message(Opcode opcode, std::size_t payload_length, std::uint32_t message_length) {
+  if (starts_message(opcode) && ends_message(opcode)) return payload_length == message_length;
+  return payload_length > 0 && payload_length < message_length;
+}
+
+// ---------------------------------------------------------------- writing
+
+void build_bth(ByteWriter& writer, const Bth& bth) {
+  unsigned flags = (bth.pad & 0x03u) << 4 | kTransportVersion;
+  if (bth.solicited) flags |= 0x80;
+  if (bth.migration) flags |= 0x40;
+  unsigned more_flags = 0;
+  if (bth.ack_request) more_flags |= 0x80;
+  if (bth.retransmission) more_flags |= 0x20;
+  if (bth.has_timestamp && is_write(bth.opcode)) more_flags |= 0x10;
+
+  writer.u8(static_cast<std::uint8_t>(bth.opcode));
+  writer.u8(static_cast<std::uint8_t>(flags));
+  writer.u16(bth.partition_key);
+  writer.u8(0);
+  writer.u24(static_cast<std::uint32_t>(bth.destination));
+  writer.u8(static_cast<std::uint8_t>(more_flags));
+  writer.u24(bth.psn.value());
+}
+
+void build_timestamp(ByteWriter& writer, const Timestamp& timestamp) {
+  writer.u16(timestamp.ticks);
+  writer.u16(static_cast<std::uint16_t>((timestamp.microseconds ? 0x8000 : 0) | kTimestampType));
+}
+
+void build_write(ByteWriter& writer, const Bth& bth, const Write& write) {
+  writer.u16(write.receive_msn);
+  writer.u16(write.msn);
+  if (bth.has_timestamp) build_timestamp(writer, write.timestamp);
+  writer.u64(write.address);
+  writer.u32(static_cast<std::uint32_t>(write.key));
+  writer.u32(write.message_length);
+  if (has_immediate(bth.opcode)) writer.u32(write.immediate);
+}
+
+void build_ack(ByteWriter& writer, const Ack& ack) {
+  writer.u8(ack.syndrome & 0x7F);
+  writer.u24(ack.msn);
+}
+
+std::uint8_t cc_byte(std::uint8_t type, std::uint8_t flags) {
+  return static_cast<std::uint8_t>((type & 0x0F) << 4 | (flags & 0x0F));
+}
+
+void build_sack(ByteWriter& writer, const Sack& sack) {
+  unsigned flags = (static_cast<unsigned>(sack.mark) & 0x03u) << 5;
+  if (sack.probe_answer) flags |= 0x0002;
+  writer.u16(static_cast<std::uint16_t>(flags));
+  writer.u16(sack.offset_or_probe_id);
+  writer.u32(sack.entropy);
+  writer.u16(sack.source_context);
+  writer.u16(sack.destination_context);
+  writer.u8(0);
+  writer.u24(sack.cumulative.value());
+  writer.u8(cc_byte(sack.cc_type, sack.cc_flags));
+  writer.u8(sack.window_units);
+  writer.u16(static_cast<std::uint16_t>(sack.bitmap_offset));
+  writer.u64(sack.bitmap);
+  writer.u16(sack.timestamp_ticks);
+  writer.u16(sack.out_of_order_count & 0x7FFF);
+  writer.u8(
+      static_cast<std::uint8_t>((sack.restore_window ? 0x80 : 0) | (sack.window_penalty & 0x7F)));
+  writer.u24(sack.received_units);
+}
+
+void build_nack(ByteWriter& writer, const Nack& nack) {
+  writer.u16(0);
+  writer.u8(static_cast<std::uint8_t>(nack.reason));
+  writer.u8(nack.vendor_info);
+  writer.u32(nack.entropy);
+  writer.u16(nack.source_context);
+  writer.u16(nack.destination_context);
+  writer.u8(0);
+  writer.u24(nack.psn.value());
+  writer.u8(cc_byte(nack.cc_type, nack.cc_flags));
+  writer.u8(0);
+  writer.u16(nack.timestamp_ticks);
+}
+
+void build_probe(ByteWriter& writer, const Probe& probe) {
+  writer.zeros(3);
+  writer.u8(probe.vendor_info);
+  writer.u16(probe.probe_id);
+  writer.zeros(2);
+  writer.u16(probe.source_context);
+  writer.u16(probe.destination_context);
+  build_timestamp(writer, probe.timestamp);
+}
+
+void build_endpoint_request(ByteWriter& writer, const EndpointRequest& request) {
+  writer.u16(static_cast<std::uint16_t>(static_cast<unsigned>(request.op) & 0x03u));
+  writer.u8(0);
+  writer.u8(request.vendor_info);
+  writer.u32(request.port_status);
+  writer.zeros(4);
+  build_timestamp(writer, request.timestamp);
+}
+
+void build_endpoint_response(ByteWriter& writer, const EndpointResponse& response) {
+  writer.u16(static_cast<std::uint16_t>((static_cast<unsigned>(response.op) & 0x03u) << 2));
+  writer.zeros(26);
+  writer.u16(response.timestamp_ticks);
+  writer.zeros(6);
+}
+
+// The body as the type the opcode promises. A disagreement is our own mistake, never a peer's.
+template <typename T>
+const T& body_of(const Packet& packet) {
+  const T* body = std::get_if<T>(&packet.body);
+  MRC_ASSERT(body != nullptr);
+  return *body;
+}
+
+}  // namespace
+
+bool is_known_opcode(std::uint8_t value) {
+  using enum Opcode;
+  const auto opcode = static_cast<Opcode>(value);
+  if (is_write(opcode)) return true;
+  return opcode == kAck || opcode == kEndpointRequest || opcode == kEndpointResponse ||
+         opcode == kSack || opcode == kNack || opcode == kProbe;
+}
+
+DropReason parse_transport(std::span<const std::byte> transport, Packet& out,
+                           std::span<const std::byte>& payload) {
+  ByteReader reader(transport);
+  out.bth = Bth{};
+  DropReason reason = parse_bth(reader, out.bth);
+  if (reason != DropReason::kNone) return reason;
+
+  if (!is_write(out.bth.opcode)) {
+    payload = {};
+    reason = parse_control(reader, out.bth, out);
+    if (reason != DropReason::kNone) return reason;
+    const bool exact = reader.left() == 0 && out.bth.pad == 0;
+    return exact ? DropReason::kNone : DropReason::kBadPayloadLength;
+  }
+
+  Write& write = out.body.emplace<Write>();
+  reason = parse_write(reader, out.bth, write);
+  if (reason != DropReason::kNone) return reason;
+  const std::size_t padded = reader.left();
+  if (padded % 4 != 0 || padded < out.bth.pad) return DropReason::kBadPayloadLength;
+  payload = reader.take(padded - out.bth.pad);
+  const bool fits = payload_fits_message(out.bth.opcode, payload.size(), write.message_length);
+  return fits ? DropReason::kNone : DropReason::kBadPayloadLength;
+}
+
+DropReason parse_trimmed_transport(std::span<const std::byte> transport, Packet& out) {
+  ByteReader reader(transport);
+  out.bth = Bth{};
+  const DropReason reason = parse_bth(reader, out.bth);
+  if (reason != DropReason::kNone) return reason;
+  if (!is_write(out.bth.opcode)) return DropReason::kBadHeaderField;
+  return parse_write_start(reader, out.bth, out.body.emplace<Write>());
+}
+
+std::size_t build_transport(const Packet& packet, std::span<std::byte> out) {
+  ByteWriter writer(out);
+  const Bth& bth = packet.bth;
+  build_bth(writer, bth);
+  switch (bth.opcode) {
+    case Opcode::kAck:
+      build_ack(writer, body_of<Ack>(packet));
+      break;
+    case Opcode::kSack:
+      build_sack(writer, body_of<Sack>(packet));
+      break;
+    case Opcode::kNack:
+      build_nack(writer, body_of<Nack>(packet));
+      break;
+    case Opcode::kProbe:
+      build_probe(writer, body_of<Probe>(packet));
+      break;
+    case Opcode::kEndpointRequest:
+      build_endpoint_request(writer, body_of<EndpointRequest>(packet));
+      break;
+    case Opcode::kEndpointResponse:
+      build_endpoint_response(writer, body_of<EndpointResponse>(packet));
+      break;
+    default:
+      build_write(writer, bth, body_of<Write>(packet));
+      break;
+  }
+  return writer.written();
+}
+
+std::size_t trimmed_length(bool has_timestamp) {
+  return kBthLength + kMethLength + (has_timestamp ? kTsethLength : 0);
+}
+
+std::size_t header_length(const Packet& packet) {
+  const Bth& bth = packet.bth;
+  switch (bth.opcode) {
+    case Opcode::kAck:
+      return kBthLength + kAethLength;
+    case Opcode::kSack:
+      return kBthLength + kSethLength + kCcStateLength;
+    case Opcode::kNack:
+      return kBthLength + kNethLength;
+    case Opcode::kProbe:
+      return kBthLength + kPethLength;
+    case Opcode::kEndpointRequest:
+      return kBthLength + kErthLength;
+    case Opcode::kEndpointResponse:
+      return kBthLength + kEethLength;
+    default:
+      return trimmed_length(bth.has_timestamp) + kRethLength +
+             (has_immediate(bth.opcode) ? kImmediateLength : 0);
+  }
+}
+
+std::uint32_t nominal_size(const Packet& packet, std::uint32_t payload_length) {
+  return kNominalIpLength + kUdpLength + static_cast<std::uint32_t>(header_length(packet)) +
+         payload_length + pad_length(payload_length) + static_cast<std::uint32_t>(kIcrcLength);
+}
+
+}  // namespace mrc::wire
