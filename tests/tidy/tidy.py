@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Enforces the house rules that a compiler does not: see CONTRIBUTING.md.
+
+Usage: tidy.py [source root]. Prints one line for each violation; exit status 1 if there is any.
+"""
+
+import pathlib
+import re
+import sys
+
+import cpp_text
+
+FOLDERS = ["include", "src", "plugins", "tools", "tests", "fuzz", "bench"]
+CPP_SUFFIXES = {".h", ".cc", ".c"}
+TEXT_SUFFIXES = CPP_SUFFIXES | {".py", ".sh", ".cmake"}
+# Seeds and captured inputs are data, not source.
+DATA_FOLDERS = {"corpus", "seeds", "node_modules"}
+
+MAX_COLUMNS = 100
+MAX_FILE_LINES = 799
+MAX_FUNCTION_LINES = 70
+
+# What each module may include besides itself.
+CORE = {"base", "wire", "core"}
+MAY_INCLUDE = {
+    "base": set(),
+    "wire": {"base"},
+    "core": {"base", "wire"},
+    "fabric": CORE,
+    "sim": CORE | {"fabric"},
+    "nic": CORE,
+    "api": CORE | {"nic"},
+    "lab": CORE | {"fabric", "sim", "nic", "api"},
+}
+
+# Spelled in halves so that this file passes its own check.
+MARKERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+# Statements behind `//`. Three or more spaces mark an example of use, which is welcome.
+DEAD_CODE = re.compile(
+    r"""^\s*//[ ]{0,2}(
+        [\w:.\[\]>-]+\(.*\)\s*;                  # a call
+      | (if|for|while|switch)\s*\(.*\)\s*\{      # a block
+      | return\b[^.]*;                           # a return
+      | \#\s*(include|define|if|endif)\b.*       # a directive
+      | [\w:<>,*&]+(\s+[\w:<>,*&]+)?\s+=\s+.*;   # an assignment
+      | \}
+    )\s*$""",
+    re.X,
+)
+
+
+def check_includes(path, lines):
+    """Yields (line number, message) for each include that goes the wrong way."""
+    module = path.parts[1] if path.parts[0] == "src" and len(path.parts) > 2 else None
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        target = match.group(1)
+        first = target.split("/")[0]
+        if first == "..":
+            yield number, f'include "{target}" from the source root, not relative to the file'
+        elif path.parts[0] == "plugins" and first in MAY_INCLUDE:
+            yield number, f'plugins see only include/, not "{target}"'
+        elif module in MAY_INCLUDE and first in MAY_INCLUDE:
+            if first != module and first not in MAY_INCLUDE[module]:
+                yield number, f'{module} must not include "{target}"'
+
+
+def check_lines(lines, is_cpp):
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS:
+            yield number, f"{len(line)} columns, at most {MAX_COLUMNS}"
+        if "\t" in line:
+            yield number, "tab"
+        if line != line.rstrip():
+            yield number, "space at the end of the line"
+        match = MARKERS.search(line)
+        if match:
+            yield number, f"{match.group(1)}: finish it or open an issue"
+        if is_cpp and DEAD_CODE.match(line):
+            yield number, "commented-out code"
+
+
+def check_text(path, text):
+    """Yields (line number, message) for each violation; path is relative to the source root."""
+    lines = text.splitlines()
+    is_cpp = path.suffix in CPP_SUFFIXES
+    yield from check_lines(lines, is_cpp)
+    if len(lines) > MAX_FILE_LINES:
+        yield 1, f"{len(lines)} lines, at most {MAX_FILE_LINES}"
+    if text and not text.endswith("\n"):
+        yield len(lines), "no newline at the end of the file"
+    if not is_cpp:
+        return
+    yield from check_includes(path, lines)
+    # The installed C headers use guards, which every C compiler knows.
+    if path.suffix == ".h" and path.parts[0] != "include":
+        if not re.search(r"^#pragma once$", text, re.M):
+            yield 1, "no #pragma once"
+    for first, last, head in cpp_text.functions(text):
+        length = last - first + 1
+        if length > MAX_FUNCTION_LINES:
+            yield first, f"function of {length} lines, at most {MAX_FUNCTION_LINES}: {head[:60]}"
+
+
+def source_files(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            relative = path.relative_to(root)
+            if DATA_FOLDERS.intersection(relative.parts):
+                continue
+            if path.is_file() and (path.suffix in TEXT_SUFFIXES or path.name == "CMakeLists.txt"):
+                yield relative
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    files = violations = 0
+    for relative in source_files(root):
+        files += 1
+        try:
+            text = (root / relative).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            print(f"{relative}:1: not UTF-8")
+            violations += 1
+            continue
+        for number, message in check_text(relative, text):
+            print(f"{relative}:{number}: {message}")
+            violations += 1
+    print(f"tidy: {files} files, {violations} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Tests of the tidy rules: each one fires on what it forbids and stays quiet on what it allows."""
+
+import pathlib
+import unittest
+
+import cpp_text
+import tidy
+
+
+def messages(path, text):
+    return [message for _, message in tidy.check_text(pathlib.PurePath(path), text)]
+
+
+def heads(text):
+    return [head for _, _, head in cpp_text.functions(text)]
+
+
+class Includes(unittest.TestCase):
+    def test_upward_include_fails(self):
+        for path, target in [
+            ("src/base/a.cc", "wire/bth.h"),
+            ("src/wire/a.cc", "core/endpoint.h"),
+            ("src/core/cc/a.cc", "sim/clock.h"),
+            ("src/nic/a.cc", "fabric/switch.h"),
+            ("src/sim/a.cc", "nic/device.h"),
+            ("plugins/nccl/a.cc", "core/endpoint.h"),
+            ("src/core/a.cc", "../wire/bth.h"),
+        ]:
+            self.assertTrue(messages(path, f'#include "{target}"\n'), (path, target))
+
+    def test_downward_include_passes(self):
+        for path, target in [
+            ("src/core/cc/a.cc", "core/endpoint.h"),
+            ("src/sim/a.cc", "fabric/switch.h"),
+            ("src/lab/a.cc", "sim/clock.h"),
+            ("tests/unit/core/a_test.cc", "sim/clock.h"),
+            ("plugins/nccl/a.cc", "mrc.h"),
+        ]:
+            self.assertEqual(messages(path, f'#include "{target}"\n'), [], (path, target))
+
+
+class Lines(unittest.TestCase):
+    def test_layout(self):
+        self.assertTrue(messages("src/base/a.cc", "\tint x;\n"))
+        self.assertTrue(messages("src/base/a.cc", "int x; \n"))
+        self.assertTrue(messages("src/base/a.cc", "int x;"))
+        self.assertTrue(messages("src/base/a.cc", "x" * 101 + "\n"))
+        self.assertEqual(messages("src/base/a.cc", "x" * 100 + "\n"), [])
+        self.assertTrue(messages("src/base/a.cc", "int x;\n" * 800))
+        self.assertTrue(messages("src/base/a.cc", "// TO" + "DO: later\n"))
+        self.assertTrue(messages("src/base/a.h", "int x;\n"))
+        self.assertEqual(messages("src/base/a.h", "#pragma once\n"), [])
+
+    def test_commented_out_code(self):
+        for line in ["// send(packet);", "// int x = 3;", "// if (x) {", "//return x;", "// }"]:
+            self.assertTrue(messages("src/base/a.cc", line + "\n"), line)
+        for line in [
+            "// Sends the packet (see above);",
+            "// return values are errno values; they are never zero.",
+            "//   endpoint.post(request);",
+            "// Window = bytes in flight; never negative.",
+            "// If the window is full, waits.",
+        ]:
+            self.assertEqual(messages("src/base/a.cc", line + "\n"), [], line)
+
+
+class Functions(unittest.TestCase):
+    def test_finds_functions(self):
+        text = """
+namespace mrc {
+template <class T>
+struct Foo : Bar<T> {
+  explicit Foo(int a) : a_(a) { run(); }
+  bool operator==(const Foo&) const { return true; }
+};
+static int f(std::vector<int> x = {}) { if (x) { return 1; } return 0; }
+TEST(Suite, Name) { EXPECT_EQ(f({1, 2}), 1'000'000); }
+}
+"""
+        names = [head.split("(")[0] for head in heads(text)]
+        self.assertEqual(
+            names, ["explicit Foo", "bool operator==", "static int f", "TEST"], heads(text)
+        )
+
+    def test_ignores_tables_and_text(self):
+        text = """
+constexpr std::array<Row, 3> kTable = {{
+    {f(1), "}"}, {f(2), '{'},
+}};
+constexpr Row kRows[] = {{1}, {2}};
+const Row kRow{f(1), 2};
+enum class Color { kRed, kBlue };
+template <typename T>
+concept Any = requires(T t) { t.run(); };
+// int f() { }
+const char* kRaw = R"(void g() { )";
+#define BODY(x) \\
+  void x() { run(); }
+"""
+        self.assertEqual(heads(text), [])
+
+    def test_long_function_fails(self):
+        body = "  run();\n"
+        text = "void f() {\n" + body * 69 + "}\n"
+        self.assertEqual(len(messages("src/base/a.cc", text)), 1)
+        text = "void f() {\n" + body * 68 + "}\n"
+        self.assertEqual(messages("src/base/a.cc", text), [])
+        table = "constexpr int kTable[] = {\n" + "  1,\n" * 200 + "};\n"
+        self.assertEqual(messages("src/base/a.cc", table), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
