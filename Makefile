@@ -1,0 +1,88 @@
+# Front door to the build; the work is done by CMake presets and the scripts in scripts/.
+
+JOBS ?= $(shell nproc)
+SEEDS ?= 10000
+# SECONDS is also a shell variable, which the environment may carry; only the command line counts.
+ifneq ($(origin SECONDS),command line)
+SECONDS := 60
+endif
+SINCE ?=
+
+# $(call build,preset): configure and build.
+build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS)
+
+# $(call check,preset): run the tests and print their summary; the last line is the verdict.
+define check
+rm -rf build/$(1)/test-results build/$(1)/ctest.xml && mkdir -p build/$(1)/test-results; \
+status=0; \
+ctest --preset $(1) -j $(JOBS) --output-junit ctest.xml || status=$$?; \
+scripts/test_summary.py build/$(1)/test-results build/$(1)/ctest.xml || status=1; \
+exit $$status
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test soak mutants fuzz bench callgrind asan tsan clang coverage lint format clean \
+        setup
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install missing Debian packages
+	@scripts/setup.sh
+
+demo: setup ## build and run the demonstration
+	@$(call build,release)
+	@build/release/tools/mrc/mrc demo
+
+test: setup ## build and run all tests
+	@$(call build,release)
+	@$(call check,release)
+
+soak: setup ## run the simulator tests over many seeds (SEEDS=10000)
+	@$(call build,release)
+	@build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
+
+mutants: setup ## show that the simulator tests find every planted bug
+	@$(call build,mutants)
+	@build/mutants/tests/dst/dst --mutants
+
+fuzz: setup ## run each fuzz target for a while (SECONDS=60)
+	@$(call build,fuzz)
+	@scripts/fuzz.sh $(SECONDS)
+
+bench: setup ## run the micro benchmarks
+	@$(call build,release)
+	@build/release/bench/micro/mrc_bench
+
+callgrind: setup ## count instructions of the hot paths
+	@$(call build,release)
+	@bench/micro/callgrind.sh
+
+asan: setup ## run all tests under AddressSanitizer and UBSan
+	@$(call build,asan)
+	@$(call check,asan)
+
+tsan: setup ## run all tests under ThreadSanitizer
+	@$(call build,tsan)
+	@$(call check,tsan)
+
+clang: setup ## build everything with clang and run the unit tests
+	@$(call build,clang)
+	@ctest --preset clang -j $(JOBS) -L 'unit|tidy'
+
+coverage: setup ## measure line coverage of the tests
+	@$(call build,coverage)
+	@find build/coverage -name '*.gcda' -delete
+	@$(call check,coverage)
+	@scripts/coverage.sh
+
+lint: setup ## check format, naming and house rules (SINCE=<commit> for changed files only)
+	@mkdir -p build
+	@scripts/lint.sh $(SINCE)
+
+format: setup ## lay out all C++ files with clang-format
+	@find src plugins tools tests fuzz bench -name '*.h' -o -name '*.cc' 2>/dev/null | \
+	 xargs -r clang-format-14 -i
+
+clean: ## remove all build products
+	rm -rf build
