@@ -1,0 +1,160 @@
+// The protocol engine: one MRC endpoint (a NIC with up to 16 ports) and all its queue pairs.
+//
+// It does no I/O, reads no clock, starts no thread and allocates nothing on the packet path. The caller
+// drives it with a few verbs:
+//
+//   on_packet(now, arrival, packet)   a packet came in; the answer says where its payload goes
+//   on_timer(now)                     time passed; call it no later than next_deadline()
+//   post_send / post_receive          work from the program
+//   next_packet(now, free_ports)      what to send next; repeat until it says there is nothing
+//   next_deadline()                   when to call on_timer, whatever else happens
+//   next_completion / next_event      results
+//
+// After on_packet, on_timer, a post or a port change the caller asks next_packet again. Payload bytes
+// never pass through here: the caller copies `Placement` at once (before it polls completions), and
+// fetches the payload of a TxPacket from `local_address` when it sends it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "core/config.h"
+#include "core/counters.h"
+#include "core/event.h"
+#include "core/memory_table.h"
+#include "core/work.h"
+#include "wire/drop_reason.h"
+#include "wire/packet.h"
+
+namespace mrc::core {
+
+// What the network part of a packet told: from where, on which port, along which path, in what shape.
+enum class TrimState : std::uint8_t { kWhole, kTrimmed, kTrimmedLastHop };
+enum class CallerRefusal : std::uint8_t { kNone, kNoPacketBuffer, kNoResource };
+
+struct Arrival {
+  Address source;
+  PortId port{1};
+  std::uint32_t entropy = 0;
+  bool congestion_experienced = false;
+  TrimState trim = TrimState::kWhole;
+  CallerRefusal refusal = CallerRefusal::kNone;  // the caller cannot take the payload now
+  std::uint32_t payload_length = 0;              // without padding
+};
+
+// Where a packet's payload goes. Nothing is to be copied when length is 0.
+struct Placement {
+  std::uint64_t address = 0;
+  std::uint32_t length = 0;
+};
+
+struct RxResult {
+  DropReason drop = DropReason::kNone;
+  Placement placement;
+};
+
+// Queueing class of an outgoing packet; the caller turns it into a DSCP.
+enum class TrafficClass : std::uint8_t { kControl, kTrimmable, kTrimmableRetransmission, kNoTrim };
+
+struct TxPacket {
+  wire::Packet packet;
+  Address destination;
+  PortId port{1};
+  std::uint32_t entropy = 0;
+  EvIndex ev = kNoEv;                   // position in `profile`, kNoEv without one
+  const EvProfile* profile = nullptr;
+  TrafficClass traffic_class = TrafficClass::kControl;
+  QpNumber local_qp{};                  // kEndpointQp for endpoint operations
+  std::uint64_t local_address = 0;      // of the payload, as given in the SendRequest
+  std::uint32_t payload_length = 0;
+};
+
+// An EV probe sent for a controller, outside any queue pair.
+struct EndpointProbe {
+  Address peer;
+  PortId port{1};
+  std::uint32_t entropy = 0;
+  std::uint16_t request_id = 0;  // comes back in the event; at most one probe per id at a time
+  DurationNs timeout_ns = kMillisecondNs;
+};
+
+struct QpStatus {
+  QpState state = QpState::kReset;
+  std::uint32_t sends_outstanding = 0;     // posted and not yet reported
+  std::uint32_t receives_outstanding = 0;
+  std::uint32_t packets_in_flight = 0;     // sent, neither acknowledged nor declared lost
+  std::uint32_t packets_lost = 0;          // declared lost, waiting for retransmission
+  std::int64_t bytes_in_flight = 0;        // nominal size of the former
+  std::int64_t window_bytes = 0;           // congestion window, shared with the peer's other QPs
+  std::int64_t peer_bytes_in_flight = 0;   // what the shared controller counts
+  std::uint32_t window_psns = 0;           // MPR in force for sending
+  Psn next_psn;                            // next new PSN to send
+  Psn oldest_unacknowledged;
+  Psn expected_psn;                        // left edge of the receive side: cack + 1
+  std::uint16_t good_evs = 0;
+  std::uint16_t bad_evs = 0;
+  DurationNs smoothed_rtt_ns = 0;
+  QpCounters counters;
+};
+
+class Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> create(const EndpointConfig& config);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // Memory. Keys come from the caller's generator. After invalidate_memory returns, no later packet is
+  // given a placement in the region.
+  Result<Rkey> register_memory(const MemoryRegion& region, RandomSource& random);
+  Status invalidate_memory(Rkey key);
+
+  // Queue pair life cycle. A refused call changes nothing.
+  Status create_qp(const QpConfig& config);
+  Status init_qp(QpNumber qp, const QpInit& init);
+  Status ready_to_receive(QpNumber qp, const QpReadyToReceive& rtr);
+  Status ready_to_send(TimeNs now, QpNumber qp, const QpReadyToSend& rts);
+  Status fail_qp(TimeNs now, QpNumber qp);   // -> ERROR; everything outstanding is flushed
+  Status reset_qp(QpNumber qp);              // -> RESET; outstanding work is forgotten
+  Status destroy_qp(QpNumber qp);
+  Result<QpStatus> query_qp(QpNumber qp) const;
+
+  Status post_send(TimeNs now, QpNumber qp, const SendRequest& request);
+  Status post_receive(QpNumber qp, const ReceiveRequest& request);
+
+  // Dynamic MPR: the range we are willing to track from now on; at most what RTR set.
+  Status set_receive_window(QpNumber qp, std::uint8_t units);
+
+  // Paths and ports.
+  Status set_ev_denied(TimeNs now, QpNumber qp, EvIndex ev, bool denied);
+  Result<EvState> query_ev(QpNumber qp, EvIndex ev) const;
+  Result<EvCounters> query_ev_counters(QpNumber qp, EvIndex ev) const;
+  Status set_port_up(TimeNs now, PortId port, bool up);
+  PortMask ports_up() const;
+  Status send_endpoint_probe(TimeNs now, const EndpointProbe& probe);
+
+  // The packet path.
+  RxResult on_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
+  // A packet that failed its ICRC on arrival: nothing in it is trusted, but a path that keeps
+  // corrupting packets of a live queue pair is reported to its sender.
+  void on_corrupt_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
+  // A packet the caller dropped before it got here (parse failure); counted only.
+  void count_drop(DropReason reason);
+  void on_timer(TimeNs now);
+  bool next_packet(TimeNs now, PortMask free_ports, TxPacket& out);
+  TimeNs next_deadline() const;
+  bool next_completion(Completion& out);
+  bool next_event(Event& out);
+
+  const EndpointCounters& counters() const;
+  const EndpointConfig& config() const;
+
+ private:
+  struct Impl;
+  explicit Endpoint(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mrc::core

@@ -1,0 +1,49 @@
+// The paths a queue pair may use: a list of entropy values, each tied to a port (plane).
+//
+// A profile is made by the caller, shared by any number of queue pairs and endpoints, and must outlive
+// them. What a path means on the wire (hash input, structured EV, SRv6 carrier) is the caller's
+// business; the core deals in positions and in the 32-bit value that peers echo.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace mrc::core {
+
+struct EvEntry {
+  std::uint32_t entropy = 0;  // unique within the profile under its entropy mask
+  PortId port{1};
+  bool denied = false;  // taken out of use by the controller
+};
+
+class EvProfile {
+ public:
+  // `entropy_mask` selects the bits the network carries: all 32 on IPv6, the low 16 on IPv4.
+  static Result<EvProfile> create(std::span<const EvEntry> entries,
+                                  std::uint32_t entropy_mask = 0xFFFF'FFFF);
+
+  EvProfile() = default;
+
+  unsigned size() const { return static_cast<unsigned>(entries_.size()); }
+  const EvEntry& entry(EvIndex ev) const { return entries_[static_cast<std::size_t>(ev)]; }
+  PortId port(EvIndex ev) const { return entry(ev).port; }
+  PortMask ports() const { return ports_; }
+
+  // The position of an echoed entropy value, kNoEv when it is none of ours.
+  EvIndex find(std::uint32_t entropy) const;
+
+  // A controller's standing order for queue pairs created later; see Endpoint::set_ev_denied.
+  void set_denied(EvIndex ev, bool denied) { entries_[static_cast<std::size_t>(ev)].denied = denied; }
+
+ private:
+  std::vector<EvEntry> entries_;
+  std::vector<std::uint16_t> by_entropy_;  // positions in order of masked entropy
+  std::uint32_t entropy_mask_ = 0xFFFF'FFFF;
+  PortMask ports_;
+};
+
+}  // namespace mrc::core
