@@ -1,8 +1,8 @@
 // The paths a queue pair may use: a list of entropy values, each tied to a port (plane).
 //
-// A profile is made by the caller, shared by any number of queue pairs and endpoints, and must outlive
-// them. What a path means on the wire (hash input, structured EV, SRv6 carrier) is the caller's
-// business; the core deals in positions and in the 32-bit value that peers echo.
+// A profile is made by the caller, shared by any number of queue pairs and endpoints, and must
+// outlive them. What a path means on the wire (hash input, structured EV, SRv6 carrier) is the
+// caller's business; the core deals in positions and in the 32-bit value that peers echo.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,8 @@ struct EvEntry {
 class EvProfile {
  public:
   // `entropy_mask` selects the bits the network carries: all 32 on IPv6, the low 16 on IPv4.
+  // Refuses an empty list, more than 1,024 entries, a port outside 1..16, and two entries that look
+  // alike under the mask.
   static Result<EvProfile> create(std::span<const EvEntry> entries,
                                   std::uint32_t entropy_mask = 0xFFFF'FFFF);
 
@@ -37,9 +39,15 @@ class EvProfile {
   EvIndex find(std::uint32_t entropy) const;
 
   // A controller's standing order for queue pairs created later; see Endpoint::set_ev_denied.
-  void set_denied(EvIndex ev, bool denied) { entries_[static_cast<std::size_t>(ev)].denied = denied; }
+  void set_denied(EvIndex ev, bool denied) {
+    entries_[static_cast<std::size_t>(ev)].denied = denied;
+  }
 
  private:
+  std::uint32_t masked_entropy(std::uint16_t position) const {
+    return entries_[position].entropy & entropy_mask_;
+  }
+
   std::vector<EvEntry> entries_;
   std::vector<std::uint16_t> by_entropy_;  // positions in order of masked entropy
   std::uint32_t entropy_mask_ = 0xFFFF'FFFF;

@@ -23,11 +23,16 @@ struct MemoryRegion {
   bool remote_write = false;
 };
 
+// All memory is taken by the constructor. Keys use all 32 bits, 0 included: a peer that guesses
+// hits one of size() live keys with a chance of size() / 2^32 per packet.
 class MemoryTable {
  public:
   explicit MemoryTable(unsigned capacity);
 
-  // Refuses a region that wraps around the address space and a full table.
+  // Refuses a region that wraps around the address space (its last byte may be the last of all) and
+  // a full table. A region of length 0 is registered like any other and lets nobody write anything.
+  // A key in use is drawn again, at most kMaxKeyDraws times in all; after that the generator is not
+  // random and the region is refused.
   Result<Rkey> add(const MemoryRegion& region, RandomSource& random);
   Status remove(Rkey key);
 
@@ -38,6 +43,8 @@ class MemoryTable {
 
   unsigned size() const { return size_; }
 
+  static constexpr unsigned kMaxKeyDraws = 16;
+
  private:
   struct Slot {
     MemoryRegion region;
@@ -45,8 +52,12 @@ class MemoryTable {
     bool used = false;
   };
   const Slot* find(Rkey key) const;
+  std::size_t home(Rkey key) const;
+  std::size_t next(std::size_t index) const { return (index + 1) & (slots_.size() - 1); }
+  void insert(Rkey key, const MemoryRegion& region);
+  void close_gap(std::size_t gap);
 
-  // Open addressing with linear probing; at most half full.
+  // Open addressing with linear probing; a power of two, at most half full.
   std::vector<Slot> slots_;
   unsigned capacity_;
   unsigned size_ = 0;
