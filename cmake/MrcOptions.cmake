@@ -3,6 +3,7 @@
 # linking any mrc_<module>, or mrc_options itself.
 
 include(CheckCXXCompilerFlag)
+include(CheckPIESupported)
 
 set(MRC_SANITIZE "" CACHE STRING "Value for -fsanitize=, for example address,undefined")
 option(MRC_FUZZ "Instrument for libFuzzer; fuzz/ links with -fsanitize=fuzzer (clang only)" OFF)
@@ -17,6 +18,7 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # The static libraries end up in a shared library as well.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+check_pie_supported()
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)

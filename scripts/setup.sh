@@ -31,7 +31,8 @@ command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   die "this is not a Debian system; install the equivalents of: ${packages[*]}" \
       "and set MRC_SKIP_SETUP=1"
 
-mapfile -t wanted < <(missing)
+# No `< <(missing)` here: it needs /dev/fd, which a chroot without /proc lacks.
+read -r -a wanted <<<"$(missing | tr '\n' ' ')"
 ((${#wanted[@]})) || exit 0
 
 as_root=()
@@ -56,5 +57,5 @@ if ! apt install --no-install-recommends "${wanted[@]}"; then
   tail -n 15 "$log" >&2
   die "cannot install: ${wanted[*]}"
 fi
-mapfile -t wanted < <(missing)
+read -r -a wanted <<<"$(missing | tr '\n' ' ')"
 ((${#wanted[@]} == 0)) || die "still missing after the installation: ${wanted[*]}"

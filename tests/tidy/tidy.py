@@ -12,7 +12,7 @@ import cpp_text
 
 FOLDERS = ["include", "src", "plugins", "tools", "tests", "fuzz", "bench"]
 CPP_SUFFIXES = {".h", ".cc", ".c"}
-TEXT_SUFFIXES = CPP_SUFFIXES | {".py", ".sh", ".cmake"}
+TEXT_SUFFIXES = CPP_SUFFIXES | {".inc", ".py", ".sh", ".cmake"}
 # Seeds and captured inputs are data, not source.
 DATA_FOLDERS = {"corpus", "seeds", "node_modules"}
 
