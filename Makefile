@@ -77,7 +77,6 @@ coverage: setup ## measure line coverage of the tests
 	@scripts/coverage.sh
 
 lint: setup ## check format, naming and house rules (SINCE=<commit> for changed files only)
-	@mkdir -p build
 	@scripts/lint.sh $(SINCE)
 
 format: setup ## lay out all C++ files with clang-format

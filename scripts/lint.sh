@@ -6,6 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=$(nproc)
+mkdir -p build
 status=0
 
 # Prints our C++ files that match a pattern, each followed by a zero byte.
