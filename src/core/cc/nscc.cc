@@ -1,0 +1,342 @@
+#include "core/cc/nscc.h"
+
+#include <algorithm>
+
+#include "base/planted_bug.h"
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kMaxRttSampleNs = DurationNs{1} << 32;
+constexpr std::int64_t kMaxDelayInBaseRtts = 16;  // what one sample may bring into the average
+constexpr std::int64_t kAverageSamples = 80;      // 1 / 0.0125
+constexpr std::uint64_t kMaxIncrease = std::uint64_t{1} << 62;
+constexpr std::uint8_t kMaxPenalty = 127;
+constexpr unsigned kPenaltyShift = 7;
+constexpr std::int64_t kLossMemoryInBaseRtts = 4;
+constexpr std::uint8_t kMaxPaceShift = 6;
+constexpr std::int64_t kMaxPacedRttInBaseRtts = 4;
+
+std::int64_t bounded_bytes(std::int64_t bytes) {
+  return std::clamp<std::int64_t>(bytes, 0, kMaxWindowBytes);
+}
+
+}  // namespace
+
+Nscc::Nscc(const CcProfile& profile, const CcEnvironment& environment)
+    : bits_per_second_(environment.bits_per_second),
+      full_bits_per_second_(environment.bits_per_second),
+      settings_(make_settings(profile, environment.mtu_bytes)),
+      base_rtt_(profile.nscc.base_rtt_ns) {
+  update_gains();
+  smoothed_rtt_q3_ = base_rtt_ns() * 8;
+  // N requesters that open with a full window each would overrun the last hop N times.
+  const std::int64_t sharers = std::max<std::uint32_t>(environment.hints.remote_recv_peers, 1);
+  set_window(max_window_bytes() / sharers);
+  parked_fill_q16_ = static_cast<std::uint32_t>(kOneQ16 / sharers);
+  untouched_ = true;
+}
+
+void Nscc::on_packet_sent(TimeNs now, std::int64_t bytes) {
+  if (in_flight_bytes() == bytes && now >= qa_end_) {
+    // First packet after a pause: what was achieved before says nothing about this burst.
+    qa_end_ = kNever;
+    achieved_bytes_ = 0;
+  }
+  if (at_floor()) next_send_ = now + pace_gap_ns(now, bytes);
+}
+
+void Nscc::on_ack(const AckSample& sample) {
+  const std::int64_t acked_bytes = bounded_bytes(sample.acked_bytes);
+  ignore_bytes(acked_bytes);
+  received_bytes_ += acked_bytes;
+  achieved_bytes_ += acked_bytes;
+
+  const DurationNs delay_ns = measure_delay(sample);
+  const bool penalised = apply_penalty(sample, acked_bytes);
+  if (quick_adapt(sample.now, sample.marked, delay_ns > gains_.qa_threshold_ns)) {
+    drop_increase();
+    return;
+  }
+  react(sample, acked_bytes, delay_ns);
+  if (pace_shift_ > 0 && !(sample.marked && delay_ns >= gains_.target_ns)) relax_pace(sample.now);
+  if (penalised || pace_shift_ > 0) {
+    drop_increase();
+  } else {
+    adjust(sample.now);
+  }
+}
+
+void Nscc::on_trim(TimeNs now, std::int64_t bytes, bool) {
+  if (MRC_BUG(kCcIgnoresTrim)) return;
+  const std::int64_t trimmed_bytes = bounded_bytes(bytes);
+  const bool was_at_floor = at_floor();
+  ignore_bytes(trimmed_bytes);
+  feed_average(base_rtt_ns());
+  leave_fast_increase();
+  if (to_ignore_bytes_ > 0 && settings_.quick_adapt) return;  // the old queue, already answered
+  trigger_qa_ = true;
+  if (quick_adapt(now, true, true)) {
+    drop_increase();
+  } else {
+    shrink_window(window_bytes_ - trimmed_bytes);
+  }
+  slow_pace(now, was_at_floor);
+}
+
+void Nscc::on_loss(TimeNs now, std::int64_t bytes) {
+  std::int64_t lost_bytes = bounded_bytes(bytes);
+  const bool was_at_floor = at_floor();
+  ignore_bytes(lost_bytes);
+  const std::int64_t forgiven = std::min(lost_bytes, forgiven_loss_bytes_);
+  forgiven_loss_bytes_ -= forgiven;
+  lost_bytes -= forgiven;
+  if (lost_bytes == 0) return;
+  const std::int64_t before = window_bytes_;
+  shrink_window(window_bytes_ - lost_bytes);
+  recent_loss_bytes_ += before - window_bytes_;
+  recent_loss_end_ = now + kLossMemoryInBaseRtts * base_rtt_ns();
+  slow_pace(now, was_at_floor);
+}
+
+// The window keeps its share of the maximum. Inferred losses of the lost plane and the smaller
+// bandwidth tell the same story, so whichever comes first, the window pays only once.
+void Nscc::set_bandwidth(std::uint64_t bits_per_second) {
+  const std::int64_t old_max = max_window_bytes();
+  const bool was_dead = bits_per_second_ == 0;
+  const bool smaller = bits_per_second < bits_per_second_;
+  const bool untouched = untouched_;
+  const std::int64_t before = window_bytes_ + (smaller ? recent_loss_bytes_ : 0);
+  if (!was_dead) {
+    const std::int64_t fill = std::min(before, old_max) * kOneQ16 / old_max;
+    parked_fill_q16_ = static_cast<std::uint32_t>(fill);
+  }
+  bits_per_second_ = bits_per_second;
+  full_bits_per_second_ = std::max(full_bits_per_second_, bits_per_second);
+  update_gains();
+
+  const std::int64_t new_max = max_window_bytes();
+  const std::int64_t after = was_dead ? new_max * parked_fill_q16_ / kOneQ16
+                                      : std::min(before, old_max) * new_max / old_max;
+  saved_window_bytes_ = saved_window_bytes_ * new_max / old_max;
+  set_window(after);
+  if (MRC_BUG(kCcPlaneShrinkUnclamped)) window_bytes_ = after * new_max / old_max / 4;
+  forgiven_loss_bytes_ =
+      smaller ? std::max<std::int64_t>(before - window_bytes_ - recent_loss_bytes_, 0) : 0;
+  recent_loss_bytes_ = 0;
+  untouched_ = untouched;
+}
+
+// --- Measurements
+// ---------------------------------------------------------------------------------
+
+DurationNs Nscc::measure_delay(const AckSample& sample) {
+  DurationNs delay_ns = average_delay_ns();
+  if (sample.rtt_ns && *sample.rtt_ns > 0) {
+    const DurationNs rtt_ns = std::min(*sample.rtt_ns, kMaxRttSampleNs);
+    if (base_rtt_.observe(rtt_ns)) lower_base_rtt();
+    smoothed_rtt_q3_ += rtt_ns - smoothed_rtt_q3_ / 8;
+    delay_ns =
+        std::clamp<DurationNs>(rtt_ns - base_rtt_ns(), 0, kMaxDelayInBaseRtts * base_rtt_ns());
+  }
+  // One slow path without a mark is taken for noise.
+  const bool noise = !sample.marked && delay_ns > gains_.target_ns;
+  feed_average(noise ? base_rtt_ns() / 4 : delay_ns);
+  return delay_ns;
+}
+
+void Nscc::feed_average(DurationNs delay_ns) {
+  average_delay_q16_ += (delay_ns * kOneQ16 - average_delay_q16_) / kAverageSamples;
+}
+
+void Nscc::lower_base_rtt() {
+  const std::int64_t old_max = max_window_bytes();
+  update_gains();
+  // Before anything else was learnt the window is a share of a guess; it follows the guess.
+  const std::int64_t share =
+      untouched_ ? window_bytes_ * max_window_bytes() / old_max : window_bytes_;
+  const bool untouched = untouched_;
+  set_window(share);
+  untouched_ = untouched;
+}
+
+void Nscc::update_gains() {
+  gains_ = derive_gains(settings_, {.bits_per_second = bits_per_second_,
+                                    .full_bits_per_second = full_bits_per_second_,
+                                    .base_rtt_ns = base_rtt_ns()});
+}
+
+// --- The parts of the algorithm
+// -------------------------------------------------------------------
+
+// True while increases are suppressed. Queue pairs share this controller and only some of them may
+// be penalised, so a zero ends the penalty only when it asks for the old window or nothing was
+// heard for a round trip.
+bool Nscc::apply_penalty(const AckSample& sample, std::int64_t acked_bytes) {
+  if (sample.window_penalty == 0) {
+    if (saved_window_bytes_ == 0) return false;
+    if (!sample.restore_window && sample.now < penalty_end_) return true;
+    if (sample.restore_window) set_window(std::max(saved_window_bytes_, window_bytes_));
+    saved_window_bytes_ = 0;
+    return false;
+  }
+  if (saved_window_bytes_ == 0) {
+    saved_window_bytes_ = window_bytes_;
+    // What was in flight before this answer: a window that was not used is no window to defend.
+    set_window(std::min(window_bytes_, in_flight_bytes() + acked_bytes));
+  }
+  penalty_end_ = sample.now + base_rtt_ns() + gains_.target_ns;
+  const std::int64_t penalty = std::min(sample.window_penalty, kMaxPenalty);
+  set_window(window_bytes_ - ((penalty * acked_bytes) >> kPenaltyShift));
+  return true;
+}
+
+// True when this signal needs no further reaction: the window was set to what the network
+// delivered, or the signal comes from the queue that was there before that.
+bool Nscc::quick_adapt(TimeNs now, bool congested, bool triggered) {
+  if (!settings_.quick_adapt) return false;
+  if (to_ignore_bytes_ > 0 && congested) return true;
+  if (qa_end_ != kNever && now < qa_end_) return false;
+  const bool fires =
+      qa_end_ != kNever && (trigger_qa_ || triggered) && achieved_bytes_ < gains_.qa_gate_bytes;
+  if (fires) {
+    shrink_window(std::min(achieved_bytes_, window_bytes_));
+    to_ignore_bytes_ = in_flight_bytes();
+  }
+  // A trim counts in the window it fell into, not in some later one that is short of data.
+  if (qa_end_ != kNever) trigger_qa_ = false;
+  achieved_bytes_ = 0;
+  qa_end_ = now + base_rtt_ns() + gains_.target_ns;
+  return fires;
+}
+
+void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns) {
+  const std::int64_t below_target_ns = gains_.target_ns - delay_ns;
+  if (sample.marked) {
+    if (below_target_ns <= 0) multiplicative_decrease(sample.now);
+    return;
+  }
+  std::uint64_t gain_bytes = gains_.fair_bytes;
+  if (below_target_ns > 0) {
+    if (fast_increase(acked_bytes, delay_ns)) return;
+    gain_bytes = std::min<std::uint64_t>(
+        (gains_.alpha_q16 * static_cast<std::uint64_t>(below_target_ns)) >> 16,
+        gains_.max_window_bytes);
+  } else {
+    leave_fast_increase();
+  }
+  increase_ =
+      std::min(increase_ + gain_bytes * static_cast<std::uint64_t>(acked_bytes), kMaxIncrease);
+}
+
+bool Nscc::fast_increase(std::int64_t acked_bytes, DurationNs delay_ns) {
+  if (delay_ns > gains_.near_zero_ns) {
+    leave_fast_increase();
+    return false;
+  }
+  if (!fast_) {
+    fast_bytes_ += acked_bytes;
+    fast_ = fast_bytes_ > window_bytes_;
+  }
+  if (!fast_) return false;
+  if (saved_window_bytes_ == 0 && pace_shift_ == 0) {
+    const std::uint64_t grown = gains_.fast_q16 * static_cast<std::uint64_t>(acked_bytes);
+    set_window(window_bytes_ + static_cast<std::int64_t>(grown >> 16));
+  }
+  return true;
+}
+
+void Nscc::multiplicative_decrease(TimeNs now) {
+  leave_fast_increase();
+  const std::int64_t average_ns = average_delay_ns();
+  if (average_ns <= gains_.target_ns || now < decrease_after_) return;
+  decrease_after_ = now + base_rtt_ns() + 1;
+  const std::int64_t cut_q16 = gains_.gamma_q16 * (average_ns - gains_.target_ns) / average_ns;
+  const std::int64_t keep_q16 = std::max<std::int64_t>(kOneQ16 - cut_q16, gains_.max_md_jump_q16);
+  shrink_window(window_bytes_ * keep_q16 / kOneQ16);
+}
+
+void Nscc::adjust(TimeNs now) {
+  const bool period_over = now >= adjust_at_;
+  if (!period_over && received_bytes_ <= gains_.adjust_bytes) return;
+  std::int64_t grown = window_bytes_ + static_cast<std::int64_t>(
+                                           increase_ / static_cast<std::uint64_t>(window_bytes_));
+  if (period_over) {
+    grown += gains_.eta_bytes;
+    adjust_at_ = now + gains_.adjust_period_ns;
+    if (now >= recent_loss_end_) recent_loss_bytes_ = 0;
+  }
+  set_window(grown);
+  drop_increase();
+}
+
+void Nscc::drop_increase() {
+  increase_ = 0;
+  received_bytes_ = 0;
+}
+
+void Nscc::leave_fast_increase() {
+  fast_ = false;
+  fast_bytes_ = 0;
+}
+
+void Nscc::ignore_bytes(std::int64_t bytes) {
+  to_ignore_bytes_ = std::max<std::int64_t>(to_ignore_bytes_ - bytes, 0);
+}
+
+// --- The window and the rate below it
+// -------------------------------------------------------------
+
+void Nscc::set_window(std::int64_t bytes) {
+  const std::int64_t floor_bytes = MRC_BUG(kCcFloorZero) ? 1 : settings_.mtu_bytes;
+  window_bytes_ = std::clamp(bytes, floor_bytes, max_window_bytes());
+  untouched_ = false;
+  if (!at_floor()) {
+    pace_shift_ = 0;
+    next_send_ = 0;
+  }
+}
+
+// A decrease that the network asked for also holds for the window to restore after a penalty.
+void Nscc::shrink_window(std::int64_t bytes) {
+  const std::int64_t before = window_bytes_;
+  set_window(bytes);
+  saved_window_bytes_ = saved_window_bytes_ * window_bytes_ / before;
+}
+
+DurationNs Nscc::smoothed_rtt_ns() const {
+  return std::min(smoothed_rtt_q3_ / 8, kMaxPacedRttInBaseRtts * base_rtt_ns());
+}
+
+// The time one packet takes out of "one window per round trip", times the pace scale. Between a
+// half and one and a half times that, by a hash of the time: senders that were trimmed together
+// must not come back together.
+DurationNs Nscc::pace_gap_ns(TimeNs now, std::int64_t bytes) const {
+  if (MRC_BUG(kCcPaceNeverEnds)) return kNever / 2;
+  const std::int64_t share = std::clamp<std::int64_t>(bytes, 0, window_bytes_);
+  const DurationNs gap_ns = (smoothed_rtt_ns() * share / window_bytes_) << pace_shift_;
+  const std::uint64_t hash = static_cast<std::uint64_t>(now) * 0x9E37'79B9'7F4A'7C15;
+  const auto spread_q16 = static_cast<std::int64_t>(hash >> 48) + kOneQ16 / 2;
+  return gap_ns * spread_q16 / kOneQ16;
+}
+
+// The rate goes on falling where the window cannot: twice the gap for each round trip with a trim
+// or a loss at the floor. The round trip that brought the window there does not count.
+void Nscc::slow_pace(TimeNs now, bool was_at_floor) {
+  if (!at_floor()) return;
+  if (was_at_floor) {
+    if (now < pace_change_at_) return;
+    pace_shift_ = std::min<std::uint8_t>(pace_shift_ + 1, kMaxPaceShift);
+    next_send_ = now + pace_gap_ns(now, settings_.mtu_bytes);
+  }
+  pace_change_at_ = now + smoothed_rtt_ns();
+}
+
+void Nscc::relax_pace(TimeNs now) {
+  if (now < pace_change_at_) return;
+  --pace_shift_;
+  pace_change_at_ = now + smoothed_rtt_ns();
+  next_send_ = std::min(next_send_, now + pace_gap_ns(now, settings_.mtu_bytes));
+}
+
+}  // namespace mrc::core
