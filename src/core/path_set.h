@@ -1,21 +1,32 @@
-// The paths of one queue pair: which are in use, in which order, and which are to be left or probed.
+// The paths of one queue pair: which are in use, in which order, and which are to be left or
+// probed.
 //
-// Every EV belongs to one plane (port). Data rotates over the planes and, within a plane, over the EVs
-// in its active set in a shuffled order that differs between queue pairs and is redrawn now and then.
-// States and transitions follow the table in docs/protocol.md:
+// Every EV belongs to one plane (port). Data goes to the plane that has had the least of it, and
+// within a plane round its active set, in a shuffled order that differs between queue pairs and is
+// redrawn now and then. States and transitions follow the table in docs/protocol.md:
 //
-//   GOOD -> SKIP         marked by ECN or trimmed; passed over once (11.2.2: one packet revives at most
-//                        one SKIP entry, and passes over it this time)
-//   any  -> ASSUMED_BAD  a packet was lost on it, or the peer said ALWAYS_SKIP; left at once, replaced by
-//                        a backup of the same plane, probed until two answers in a row bring it back
+//   GOOD -> SKIP         marked by ECN or trimmed; passed over once (11.2.2: one packet revives at
+//                        most one SKIP entry, and passes over it this time)
+//   any  -> ASSUMED_BAD  a packet was lost on it, or the peer said ALWAYS_SKIP; left at once,
+//   replaced
+//                        by a backup of the same plane, probed until two answers in a row bring it
+//                        back
 //   any <-> DENIED       by the controller
 //
-// At least `min_active` EVs stay in use over all planes: at the floor the EV of that plane that went bad
-// longest ago is used again in place of the new one.
+// At least `min_active` EVs stay in use over all planes: at the floor the EV of that plane that
+// went bad longest ago is used again in place of the new one, and without such an EV the new one
+// stays. Likewise the last EV in use on the usable ports is never given up while traffic must flow.
+//
+// Probes: a bad EV is due one base period after it went bad, then after 2, 4, 8... base periods up
+// to the cap; after a first answer it is due again within one base period. All bad EVs together get
+// at most one probe per quarter of a base period, earliest due first, so hundreds of bad EVs share
+// that rate and none is forgotten. A port that becomes usable starts its bad EVs afresh.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/prng.h"
@@ -27,13 +38,14 @@
 namespace mrc::core {
 
 struct PathSetConfig {
-  std::uint16_t min_active = 0;   // 0 = a quarter of the profile, at least 1
-  std::uint16_t active_evs = 0;   // 0 = all; otherwise shared equally among the planes
+  std::uint16_t min_active = 0;  // 0 = a quarter of the profile, at least 1
+  std::uint16_t active_evs = 0;  // 0 = all; otherwise shared equally among the planes
   DurationNs probe_base_ns = 10 * kMicrosecondNs;  // first probe period; doubles up to the cap
   DurationNs probe_cap_ns = 10 * kMillisecondNs;
 };
 
-// State changes go out through this; the queue pair adds its number and time.
+// State changes go out through this; the queue pair adds its number and time. SKIP is not reported:
+// GOOD stands for both. The calls come from inside PathSet and must not call it back.
 class PathObserver {
  public:
   virtual ~PathObserver() = default;
@@ -44,12 +56,13 @@ class PathObserver {
 
 class PathSet {
  public:
-  // Allocates everything it will ever need. The profile must outlive the set.
+  // Allocates everything it will ever need. The profile must outlive the set. All ports of the
+  // profile count as usable at first; nothing is reported from here.
   PathSet(const EvProfile& profile, const PathSetConfig& config, std::uint64_t seed,
           PathObserver& observer);
 
-  // The next EV for a data packet on one of `free_ports`, kNoEv when none of these ports has a usable
-  // path. Never `avoid` while another usable EV exists there. Counts the packet.
+  // The next EV for a data packet on one of `free_ports`, kNoEv when none of these ports has a
+  // usable path. Never `avoid` while another usable EV exists there. Counts the packet.
   EvIndex choose(PortMask free_ports, EvIndex avoid);
   // An EV for a control packet: a known good one, preferably on `preferred`; kNoEv only when
   // `free_ports` holds no port of the profile at all. Changes no SKIP state and counts nothing.
@@ -60,33 +73,145 @@ class PathSet {
   void on_trimmed(EvIndex ev);
   void on_lost(EvIndex ev, TimeNs now);
   void on_always_skip(EvIndex ev, TimeNs now);
-  void on_delivered(EvIndex ev);                 // a data packet on it was acknowledged
-  void on_probe_sent(EvIndex ev, TimeNs now);    // schedules the next one
+  void on_delivered(EvIndex ev);               // a data packet on it was acknowledged
+  void on_probe_sent(EvIndex ev, TimeNs now);  // schedules the next one
+  // Stands for on_marked too. Answers beyond one per probe sent are ignored while the EV is bad.
   void on_probe_answered(EvIndex ev, bool marked, TimeNs now);
-  // A declared loss was wrong: the packet had arrived. Undoes the blame if nothing else speaks against.
+  // A declared loss was wrong: the packet had arrived. Undoes the blame if nothing else speaks
+  // against the EV: another loss, ALWAYS_SKIP or a probe that got no answer.
   void on_spurious_loss(EvIndex ev, TimeNs now);
 
   // Control.
   void set_denied(EvIndex ev, bool denied, TimeNs now);
-  void set_usable_ports(PortMask ports);        // local and remote port state combined
+  void set_usable_ports(PortMask ports);  // local and remote port state combined
   void set_probe_base(DurationNs base_ns) { config_.probe_base_ns = base_ns; }
 
   // The bad EV whose probe is due and whose port is free, kNoEv when none.
   EvIndex due_probe(TimeNs now, PortMask free_ports) const;
-  TimeNs next_probe_time() const;               // kNever when no EV of a usable port is bad
+  TimeNs next_probe_time() const;  // kNever when no EV of a usable port is bad
 
   EvState state(EvIndex ev) const;
   const EvCounters& counters(EvIndex ev) const;
-  PortMask planes_in_use() const;               // usable ports that have at least one usable EV
-  unsigned good_count() const;                  // GOOD or SKIP, any port
+  PortMask planes_in_use() const;  // usable ports that have at least one usable EV
+  unsigned good_count() const;     // GOOD or SKIP, any port
   unsigned bad_count() const;
   unsigned size() const;
   const EvProfile& profile() const { return *profile_; }
 
-  // Implementation in path_set.cc; the private part is the implementer's.
+  std::size_t memory_bytes() const;  // of this object and all it owns
+
  private:
+  static constexpr std::uint16_t kNowhere = 0xFFFF;
+
+  // What is known of one EV beside its counters. The second half matters while it is ASSUMED_BAD.
+  struct Row {
+    std::uint32_t drops = 0;     // since the last event
+    std::uint16_t position = 0;  // in order_
+    EvState state = EvState::kGood;
+    std::uint8_t losses = 0;  // that speak against it
+    TimeNs probe_due = 0;
+    std::uint16_t heap_index = 0;  // in the plane's part of heap_
+    std::uint16_t older = kNowhere;
+    std::uint16_t newer = kNowhere;
+    std::uint8_t probe_level = 0;  // the period is base * 2^level
+    bool probe_open : 1 = false;   // sent and not answered
+    bool answered_once : 1 = false;
+    bool blamed : 1 = false;  // by more than declared losses
+  };
+  static_assert(sizeof(Row) <= 24);
+
+  // The plane's EVs stand in order_[begin, end): first the active ones in the order of use, then
+  // the backups, then those that are bad or denied.
+  struct Plane {
+    PortId port{};
+    std::uint8_t rotations = 0;  // since the order was drawn; in rotation 0 it is being drawn
+    std::uint16_t begin = 0;
+    std::uint16_t active_end = 0;
+    std::uint16_t usable_end = 0;
+    std::uint16_t end = 0;
+    std::uint16_t share = 0;   // the most EVs to be active
+    std::uint16_t cursor = 0;  // next to be used; active_end only when nothing is active
+    std::uint16_t bad_count = 0;
+    std::uint16_t oldest_bad = kNowhere;
+    std::uint16_t newest_bad = kNowhere;
+    std::uint16_t control_cursor = 0;
+    std::uint16_t control_turn = 0;  // control packets since the last sign of life
+    EvIndex confirmed = kNoEv;       // the EV of that sign
+    std::uint64_t load = 0;          // packets, less what it may not catch up
+  };
+
+  Row& row(EvIndex ev) { return rows_[static_cast<std::size_t>(ev)]; }
+  const Row& row(EvIndex ev) const { return rows_[static_cast<std::size_t>(ev)]; }
+  Plane& plane_of(PortId port) { return planes_[plane_index_[static_cast<unsigned>(port) - 1]]; }
+  Plane& plane_of(EvIndex ev) { return plane_of(profile_->port(ev)); }
+
+  // Set-up.
+  void lay_out_planes();
+  void fill_plane(Plane& plane, unsigned plane_count);
+
+  // Choosing.
+  Plane& least_loaded(PortMask candidates);
+  std::uint16_t next_position(Plane& plane, EvIndex avoid);
+  EvIndex use(Plane& plane, std::uint16_t position);
+  EvIndex choose_beside(EvIndex avoid);
+  std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
+  std::uint16_t after(const Plane& plane, std::uint16_t position) const;
+  Plane& next_control_plane(PortMask candidates);
+  EvIndex control_ev(Plane& plane, unsigned turn);
+
+  // Moving EVs between the parts of their plane.
+  bool is_good(unsigned position) const {
+    return ((good_bits_[position / 64] >> (position % 64)) & 1) != 0;
+  }
+  void set_state(EvIndex ev, EvState state);
+  void swap_positions(unsigned a, unsigned b);
+  void join(EvIndex ev);
+  void leave(EvIndex ev);
+  void leave_rotation(Plane& plane, unsigned position);
+
+  // Going bad and coming back.
+  void mark(EvIndex ev);
+  bool assume_bad(EvIndex ev, TimeNs now);
+  void retire(EvIndex ev, TimeNs now);
+  void revive(EvIndex ev, EvState state);
+  void forget_bad(EvIndex ev);
+  bool is_last_in_use(EvIndex ev);
+  void keep_one_in_use();
+  void confirm(EvIndex ev);
+  void report_state(EvIndex ev, EvState state);
+  void report_planes();
+
+  // Probe schedule: a binary heap by due time for each plane, in its part of heap_.
+  DurationNs probe_period(unsigned level) const;
+  void schedule(EvIndex ev, TimeNs due);
+  void heap_put(Plane& plane, unsigned index, std::uint16_t ev);
+  void heap_settle(Plane& plane, unsigned index);
+  void restart_probes(Plane& plane);
+  TimeNs first_due(const Plane& plane) const { return rows_[heap_[plane.begin]].probe_due; }
+
   const EvProfile* profile_;
   PathSetConfig config_;
+  PathObserver* observer_;
+  Prng prng_;
+  std::vector<Row> rows_;
+  std::vector<EvCounters> counters_;
+  std::vector<Plane> planes_;  // those of the profile, by port
+  std::array<std::uint8_t, kMaxPorts> plane_index_{};
+  std::vector<std::uint16_t> order_;      // EVs, see Plane
+  std::vector<std::uint16_t> heap_;       // EVs, see schedule()
+  std::vector<std::uint64_t> good_bits_;  // by position: the EV there is GOOD
+  PortMask usable_ports_;
+  PortMask ports_with_usable_;  // an EV of that port is GOOD or SKIP
+  PortMask ports_with_bad_;
+  PortMask reported_in_use_;
+  std::uint64_t max_load_ = 0;
+  unsigned next_plane_ = 0;  // breaks ties of load
+  unsigned next_control_plane_ = 0;
+  std::uint16_t min_active_ = 0;
+  std::uint16_t good_count_ = 0;
+  std::uint16_t bad_count_ = 0;
+  TimeNs last_now_ = 0;
+  TimeNs next_probe_allowed_ = std::numeric_limits<TimeNs>::min();
 };
 
 }  // namespace mrc::core
