@@ -75,10 +75,11 @@ struct Write {
   friend bool operator==(const Write&, const Write&) = default;
 };
 
-// AETH: the RDMA transport acknowledgement.
+// AETH: the RDMA transport acknowledgement. Its BTH carries the cumulative PSN, or in a NAK the PSN
+// of the packet that was refused.
 struct Ack {
   std::uint8_t syndrome = 0;
-  std::uint32_t msn = 0;  // 24 bits
+  std::uint32_t msn = 0;  // 24 bits: how many messages are complete, so the first ACK says 1
   friend bool operator==(const Ack&, const Ack&) = default;
 };
 inline constexpr std::uint8_t kSyndromeAck = 0x1F;
