@@ -140,6 +140,7 @@ class PathSet {
     std::uint64_t load = 0;          // packets, less what it may not catch up
   };
 
+  static constexpr std::uint16_t to_index(EvIndex ev) { return static_cast<std::uint16_t>(ev); }
   Row& row(EvIndex ev) { return rows_[static_cast<std::size_t>(ev)]; }
   const Row& row(EvIndex ev) const { return rows_[static_cast<std::size_t>(ev)]; }
   Plane& plane_of(PortId port) { return planes_[plane_index_[static_cast<unsigned>(port) - 1]]; }

@@ -1,0 +1,279 @@
+// The state machine of a path: feedback and orders, going bad, probes, coming back.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/planted_bug.h"
+#include "core/path_set.h"
+
+namespace mrc::core {
+
+void PathSet::on_marked(EvIndex ev) { mark(ev); }
+
+void PathSet::on_trimmed(EvIndex ev) { mark(ev); }
+
+void PathSet::mark(EvIndex ev) {
+  ++counters_[to_index(ev)].marked;
+  if (row(ev).state == EvState::kGood) set_state(ev, EvState::kSkip);
+}
+
+void PathSet::on_lost(EvIndex ev, TimeNs now) {
+  last_now_ = now;
+  Row& lost = row(ev);
+  ++counters_[to_index(ev)].lost;
+  ++lost.drops;
+  if (lost.state == EvState::kDenied) return;
+  if (lost.state != EvState::kAssumedBad && !assume_bad(ev, now)) return;
+  if (++lost.losses == std::numeric_limits<std::uint8_t>::max()) {
+    lost.blamed = true;  // too many to take back one by one
+    --lost.losses;
+  }
+}
+
+void PathSet::on_always_skip(EvIndex ev, TimeNs now) {
+  last_now_ = now;
+  Row& skipped = row(ev);
+  if (skipped.state == EvState::kDenied) return;
+  if (skipped.state != EvState::kAssumedBad && !assume_bad(ev, now)) return;
+  skipped.blamed = true;
+  skipped.answered_once = false;
+}
+
+void PathSet::on_delivered(EvIndex ev) { confirm(ev); }
+
+void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
+  last_now_ = now;
+  Row& probed = row(ev);
+  if (probed.state != EvState::kAssumedBad) return;
+  if (probed.probe_open) {
+    probed.answered_once = false;
+    probed.blamed = true;
+  }
+  probed.probe_open = true;
+  next_probe_allowed_ = now + config_.probe_base_ns / 4;
+  if (probe_period(probed.probe_level) < config_.probe_cap_ns) ++probed.probe_level;
+  schedule(ev, MRC_BUG(kPathProbesOnlyOnce) ? kNever : now + probe_period(probed.probe_level));
+}
+
+void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now) {
+  last_now_ = now;
+  Row& answered = row(ev);
+  if (marked) mark(ev);
+  if (answered.state != EvState::kAssumedBad) return confirm(ev);
+  if (!answered.probe_open) return;
+  answered.probe_open = false;
+  if (!answered.answered_once) {
+    answered.answered_once = true;
+    return schedule(ev, std::min(answered.probe_due, now + probe_period(0)));
+  }
+  revive(ev, marked ? EvState::kSkip : EvState::kGood);
+  confirm(ev);
+  report_planes();
+}
+
+void PathSet::on_spurious_loss(EvIndex ev, TimeNs now) {
+  last_now_ = now;
+  Row& lost = row(ev);
+  if (lost.state != EvState::kAssumedBad || lost.losses == 0) return;
+  if (--lost.losses != 0 || lost.blamed) return;
+  revive(ev, EvState::kGood);
+  report_planes();
+}
+
+void PathSet::set_denied(EvIndex ev, bool denied, TimeNs now) {
+  last_now_ = now;
+  const EvState before = row(ev).state;
+  if (denied == (before == EvState::kDenied)) return;
+  if (!denied) {
+    join(ev);
+    set_state(ev, EvState::kGood);
+    report_state(ev, EvState::kGood);
+  } else {
+    if (before == EvState::kAssumedBad) {
+      forget_bad(ev);
+    } else {
+      leave(ev);
+    }
+    set_state(ev, EvState::kDenied);
+    report_state(ev, EvState::kDenied);
+    keep_one_in_use();
+  }
+  report_planes();
+}
+
+void PathSet::set_usable_ports(PortMask ports) {
+  const PortMask before = usable_ports_;
+  usable_ports_ = MRC_BUG(kPathKeepsUsingDeadPlane) ? before | ports : ports;
+  usable_ports_ = usable_ports_ & profile_->ports();
+  for (Plane& plane : planes_) {
+    if (usable_ports_.contains(plane.port) && !before.contains(plane.port)) restart_probes(plane);
+  }
+  keep_one_in_use();
+  report_planes();
+}
+
+// False when the EV stays in use because of the floor.
+bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
+  const bool at_floor = good_count_ <= min_active_ || is_last_in_use(ev);
+  const std::uint16_t oldest = plane_of(ev).oldest_bad;
+  if (at_floor && oldest == kNowhere) {
+    set_state(ev, EvState::kGood);
+    observer_->on_ev_floor(ev);
+    return false;
+  }
+  retire(ev, now);
+  if (at_floor) {
+    revive(EvIndex{oldest}, EvState::kGood);
+    observer_->on_ev_floor(EvIndex{oldest});
+  }
+  report_planes();
+  return true;
+}
+
+void PathSet::retire(EvIndex ev, TimeNs now) {
+  leave(ev);
+  set_state(ev, EvState::kAssumedBad);
+  Plane& plane = plane_of(ev);
+  Row& bad = row(ev);
+  bad.losses = 0;
+  bad.probe_level = 0;
+  bad.probe_open = bad.answered_once = bad.blamed = false;
+  bad.newer = kNowhere;
+  bad.older = plane.newest_bad;
+  (bad.older == kNowhere ? plane.oldest_bad : rows_[bad.older].newer) = to_index(ev);
+  plane.newest_bad = to_index(ev);
+  ++bad_count_;
+  ports_with_bad_ = ports_with_bad_.with(plane.port);
+  heap_put(plane, plane.bad_count++, to_index(ev));
+  schedule(ev, now + probe_period(0));
+  report_state(ev, EvState::kAssumedBad);
+}
+
+void PathSet::revive(EvIndex ev, EvState state) {
+  forget_bad(ev);
+  join(ev);
+  set_state(ev, state);
+  report_state(ev, EvState::kGood);
+}
+
+// Takes a bad EV off the list of its plane and off the probe schedule.
+void PathSet::forget_bad(EvIndex ev) {
+  Plane& plane = plane_of(ev);
+  Row& bad = row(ev);
+  (bad.older == kNowhere ? plane.oldest_bad : rows_[bad.older].newer) = bad.newer;
+  (bad.newer == kNowhere ? plane.newest_bad : rows_[bad.newer].older) = bad.older;
+  --bad_count_;
+  --plane.bad_count;
+  if (plane.bad_count == 0) ports_with_bad_ = ports_with_bad_.without(plane.port);
+  const unsigned gap = bad.heap_index;
+  if (gap == plane.bad_count) return;
+  heap_put(plane, gap, heap_[plane.begin + plane.bad_count]);
+  heap_settle(plane, gap);
+}
+
+bool PathSet::is_last_in_use(EvIndex ev) {
+  const Plane& plane = plane_of(ev);
+  return planes_in_use() == PortMask::of(plane.port) && plane.usable_end - plane.begin == 1;
+}
+
+// Traffic must flow: if the usable ports have only bad EVs, the first of them is tried again.
+void PathSet::keep_one_in_use() {
+  const PortMask candidates = usable_ports_ & ports_with_bad_;
+  if (!planes_in_use().empty() || candidates.empty()) return;
+  const EvIndex ev{least_loaded(candidates).oldest_bad};
+  revive(ev, EvState::kGood);
+  observer_->on_ev_floor(ev);
+}
+
+// A packet on this EV reached the peer and the answer reached us.
+void PathSet::confirm(EvIndex ev) {
+  const EvState state = row(ev).state;
+  if (state != EvState::kGood && state != EvState::kSkip) return;
+  Plane& plane = plane_of(ev);
+  plane.confirmed = ev;
+  plane.control_turn = 0;
+}
+
+void PathSet::report_state(EvIndex ev, EvState state) {
+  observer_->on_ev_state(ev, state, std::exchange(row(ev).drops, 0));
+}
+
+void PathSet::report_planes() {
+  const PortMask in_use = planes_in_use();
+  if (in_use == reported_in_use_) return;
+  const PortMask before = std::exchange(reported_in_use_, in_use);
+  for (Plane& plane : planes_) {
+    const bool usable = in_use.contains(plane.port);
+    if (usable == before.contains(plane.port)) continue;
+    if (usable) plane.load = max_load_;  // what it missed while away is not its debt
+    observer_->on_plane_usable(plane.port, usable);
+  }
+}
+
+EvIndex PathSet::due_probe(TimeNs now, PortMask free_ports) const {
+  if (now < next_probe_allowed_) return kNoEv;
+  const PortMask candidates = free_ports & usable_ports_ & ports_with_bad_;
+  if (candidates.empty()) return kNoEv;
+  const Plane* best = nullptr;
+  for (const Plane& plane : planes_) {
+    if (!candidates.contains(plane.port)) continue;
+    if (best == nullptr || first_due(plane) < first_due(*best)) best = &plane;
+  }
+  return first_due(*best) <= now ? EvIndex{heap_[best->begin]} : kNoEv;
+}
+
+TimeNs PathSet::next_probe_time() const {
+  const PortMask candidates = usable_ports_ & ports_with_bad_;
+  if (candidates.empty()) return kNever;
+  TimeNs earliest = kNever;
+  for (const Plane& plane : planes_) {
+    if (candidates.contains(plane.port)) earliest = std::min(earliest, first_due(plane));
+  }
+  return std::max(earliest, next_probe_allowed_);
+}
+
+DurationNs PathSet::probe_period(unsigned level) const {
+  const DurationNs base = std::max<DurationNs>(config_.probe_base_ns, 1);
+  return base > (config_.probe_cap_ns >> level) ? config_.probe_cap_ns : base << level;
+}
+
+void PathSet::schedule(EvIndex ev, TimeNs due) {
+  row(ev).probe_due = due;
+  heap_settle(plane_of(ev), row(ev).heap_index);
+}
+
+void PathSet::heap_put(Plane& plane, unsigned index, std::uint16_t ev) {
+  heap_[plane.begin + index] = ev;
+  rows_[ev].heap_index = static_cast<std::uint16_t>(index);
+}
+
+// Moves the entry at `index` up or down until the order of due times holds again.
+void PathSet::heap_settle(Plane& plane, unsigned index) {
+  const auto at = [this, &plane](unsigned i) { return heap_[plane.begin + i]; };
+  const auto due = [this, &at](unsigned i) { return rows_[at(i)].probe_due; };
+  const std::uint16_t ev = at(index);
+  const TimeNs key = rows_[ev].probe_due;
+  while (index > 0 && key < due((index - 1) / 2)) {
+    heap_put(plane, index, at((index - 1) / 2));
+    index = (index - 1) / 2;
+  }
+  for (unsigned child = 2 * index + 1; child < plane.bad_count; child = 2 * index + 1) {
+    if (child + 1U < plane.bad_count && due(child + 1) < due(child)) ++child;
+    if (due(child) >= key) break;
+    heap_put(plane, index, at(child));
+    index = child;
+  }
+  heap_put(plane, index, ev);
+}
+
+// Equal due times keep the heap in order.
+void PathSet::restart_probes(Plane& plane) {
+  for (unsigned i = 0; i < plane.bad_count; ++i) {
+    Row& bad = rows_[heap_[plane.begin + i]];
+    bad.probe_due = last_now_;
+    bad.probe_level = 0;
+    bad.probe_open = bad.answered_once = false;
+  }
+}
+
+}  // namespace mrc::core
