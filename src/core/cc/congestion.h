@@ -1,7 +1,7 @@
 // Congestion control towards one destination, shared by all queue pairs that send there.
 //
-// The controller owns the window; the base class keeps the bytes in flight, which always equal the sum
-// of the nominal sizes of packets that are sent and neither acknowledged nor declared lost.
+// The controller owns the window; the base class keeps the bytes in flight, which always equal the
+// sum of the nominal sizes of packets that are sent and neither acknowledged nor declared lost.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace mrc::core {
 
-// What one SACK told. `acked_bytes` is the nominal size of packets it acknowledged for the first time;
-// they have already left the bytes in flight.
+// What one SACK told. `acked_bytes` is the nominal size of packets it acknowledged for the first
+// time; they have already left the bytes in flight.
 struct AckSample {
   TimeNs now = 0;
   std::int64_t acked_bytes = 0;
-  bool marked = false;                  // the packet it answers met congestion (ECN)
-  std::optional<DurationNs> rtt_ns;     // unambiguous round trip, service time removed
-  std::uint8_t window_penalty = 0;      // rcv_cwnd_pen, 0..127
+  bool marked = false;                 // the packet it answers met congestion (ECN)
+  std::optional<DurationNs> rtt_ns{};  // unambiguous round trip, service time removed
+  std::uint8_t window_penalty = 0;     // rcv_cwnd_pen, 0..127
   bool restore_window = false;
 };
 
@@ -30,6 +30,7 @@ struct CcEnvironment {
   std::uint64_t bits_per_second = 0;
   std::uint32_t mtu_bytes = 0;  // nominal size of a full packet
   QpHints hints;
+  std::uint64_t seed = 0;  // differs between senders, so that they do not pace in step
 };
 
 class CongestionController {
@@ -46,7 +47,8 @@ class CongestionController {
 
   // One packet of this size may go now: it fits the window, or nothing is in flight.
   bool may_send(TimeNs now, std::int64_t bytes) const {
-    return now >= next_send_ && (in_flight_bytes_ == 0 || in_flight_bytes_ + bytes <= window_bytes());
+    return now >= next_send_ &&
+           (in_flight_bytes_ == 0 || in_flight_bytes_ + bytes <= window_bytes());
   }
   // Pacing: when the next packet may leave at the earliest; 0 when unpaced.
   TimeNs next_send() const { return next_send_; }
@@ -54,8 +56,9 @@ class CongestionController {
   // Signals.
   virtual void on_packet_sent(TimeNs now, std::int64_t bytes) = 0;  // after on_sent
   virtual void on_ack(const AckSample& sample) = 0;
-  virtual void on_trim(TimeNs now, std::int64_t bytes, bool last_hop) = 0;  // already left the network
-  virtual void on_loss(TimeNs now, std::int64_t bytes) = 0;                 // already left the network
+  // The packet has already left the bytes in flight.
+  virtual void on_trim(TimeNs now, std::int64_t bytes, bool last_hop) = 0;
+  virtual void on_loss(TimeNs now, std::int64_t bytes) = 0;
   virtual void set_bandwidth(std::uint64_t bits_per_second) = 0;  // a plane was lost or came back
 
   virtual std::int64_t window_bytes() const = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/planted_bug.h"
+#include "base/prng.h"
 
 namespace mrc::core {
 namespace {
@@ -26,15 +27,14 @@ std::int64_t bounded_bytes(std::int64_t bytes) {
 Nscc::Nscc(const CcProfile& profile, const CcEnvironment& environment)
     : bits_per_second_(environment.bits_per_second),
       full_bits_per_second_(environment.bits_per_second),
-      settings_(make_settings(profile, environment.mtu_bytes)),
+      seed_(environment.seed),
+      settings_(make_settings(profile, environment.mtu_bytes, environment.hints)),
       base_rtt_(profile.nscc.base_rtt_ns) {
   update_gains();
   smoothed_rtt_q3_ = base_rtt_ns() * 8;
   // N requesters that open with a full window each would overrun the last hop N times.
-  const std::int64_t sharers = std::max<std::uint32_t>(environment.hints.remote_recv_peers, 1);
-  set_window(max_window_bytes() / sharers);
-  parked_fill_q16_ = static_cast<std::uint32_t>(kOneQ16 / sharers);
-  untouched_ = true;
+  set_window(max_window_bytes() / settings_.sharers);
+  parked_fill_q16_ = kOneQ16 / settings_.sharers;
 }
 
 void Nscc::on_packet_sent(TimeNs now, std::int64_t bytes) {
@@ -59,7 +59,7 @@ void Nscc::on_ack(const AckSample& sample) {
     return;
   }
   react(sample, acked_bytes, delay_ns);
-  if (pace_shift_ > 0 && !(sample.marked && delay_ns >= gains_.target_ns)) relax_pace(sample.now);
+  if (pace_shift_ > 0) relax_pace(sample.now);
   if (penalised || pace_shift_ > 0) {
     drop_increase();
   } else {
@@ -74,7 +74,7 @@ void Nscc::on_trim(TimeNs now, std::int64_t bytes, bool) {
   ignore_bytes(trimmed_bytes);
   feed_average(base_rtt_ns());
   leave_fast_increase();
-  if (to_ignore_bytes_ > 0 && settings_.quick_adapt) return;  // the old queue, already answered
+  if (to_ignore_bytes_ > 0) return;  // a packet of the queue that quick adapt answered
   trigger_qa_ = true;
   if (quick_adapt(now, true, true)) {
     drop_increase();
@@ -102,29 +102,24 @@ void Nscc::on_loss(TimeNs now, std::int64_t bytes) {
 // The window keeps its share of the maximum. Inferred losses of the lost plane and the smaller
 // bandwidth tell the same story, so whichever comes first, the window pays only once.
 void Nscc::set_bandwidth(std::uint64_t bits_per_second) {
-  const std::int64_t old_max = max_window_bytes();
-  const bool was_dead = bits_per_second_ == 0;
+  if (bits_per_second == bits_per_second_) return;
   const bool smaller = bits_per_second < bits_per_second_;
-  const bool untouched = untouched_;
-  const std::int64_t before = window_bytes_ + (smaller ? recent_loss_bytes_ : 0);
-  if (!was_dead) {
-    const std::int64_t fill = std::min(before, old_max) * kOneQ16 / old_max;
-    parked_fill_q16_ = static_cast<std::uint32_t>(fill);
-  }
+  const bool was_dead = bits_per_second_ == 0;
+  const std::int64_t old_max = max_window_bytes();
+  const std::int64_t paid = smaller ? recent_loss_bytes_ : 0;
+  const std::int64_t before = std::min(window_bytes_ + paid, old_max);
+  // With no plane left there is no window to hold the share, so it is kept aside.
+  if (!was_dead) parked_fill_q16_ = static_cast<std::uint32_t>(before * kOneQ16 / old_max);
   bits_per_second_ = bits_per_second;
   full_bits_per_second_ = std::max(full_bits_per_second_, bits_per_second);
   update_gains();
 
   const std::int64_t new_max = max_window_bytes();
-  const std::int64_t after = was_dead ? new_max * parked_fill_q16_ / kOneQ16
-                                      : std::min(before, old_max) * new_max / old_max;
   saved_window_bytes_ = saved_window_bytes_ * new_max / old_max;
-  set_window(after);
-  if (MRC_BUG(kCcPlaneShrinkUnclamped)) window_bytes_ = after * new_max / old_max / 4;
-  forgiven_loss_bytes_ =
-      smaller ? std::max<std::int64_t>(before - window_bytes_ - recent_loss_bytes_, 0) : 0;
+  set_window(was_dead ? new_max * parked_fill_q16_ / kOneQ16 : before * new_max / old_max);
   recent_loss_bytes_ = 0;
-  untouched_ = untouched;
+  forgiven_loss_bytes_ = smaller ? std::max<std::int64_t>(before - paid - window_bytes_, 0) : 0;
+  if (smaller && MRC_BUG(kCcPlaneLossEmptiesWindow)) window_bytes_ = 1;
 }
 
 // --- Measurements
@@ -135,9 +130,9 @@ DurationNs Nscc::measure_delay(const AckSample& sample) {
   if (sample.rtt_ns && *sample.rtt_ns > 0) {
     const DurationNs rtt_ns = std::min(*sample.rtt_ns, kMaxRttSampleNs);
     if (base_rtt_.observe(rtt_ns)) lower_base_rtt();
+    fresh_ = false;
     smoothed_rtt_q3_ += rtt_ns - smoothed_rtt_q3_ / 8;
-    delay_ns =
-        std::clamp<DurationNs>(rtt_ns - base_rtt_ns(), 0, kMaxDelayInBaseRtts * base_rtt_ns());
+    delay_ns = std::max<DurationNs>(rtt_ns - base_rtt_ns(), 0);
   }
   // One slow path without a mark is taken for noise.
   const bool noise = !sample.marked && delay_ns > gains_.target_ns;
@@ -146,18 +141,15 @@ DurationNs Nscc::measure_delay(const AckSample& sample) {
 }
 
 void Nscc::feed_average(DurationNs delay_ns) {
-  average_delay_q16_ += (delay_ns * kOneQ16 - average_delay_q16_) / kAverageSamples;
+  const DurationNs bounded_ns = std::min(delay_ns, kMaxDelayInBaseRtts * base_rtt_ns());
+  average_delay_q16_ += (bounded_ns * kOneQ16 - average_delay_q16_) / kAverageSamples;
 }
 
 void Nscc::lower_base_rtt() {
   const std::int64_t old_max = max_window_bytes();
   update_gains();
-  // Before anything else was learnt the window is a share of a guess; it follows the guess.
-  const std::int64_t share =
-      untouched_ ? window_bytes_ * max_window_bytes() / old_max : window_bytes_;
-  const bool untouched = untouched_;
-  set_window(share);
-  untouched_ = untouched;
+  // Until the first sample the window is a share of a guess, and follows the guess.
+  set_window(fresh_ ? window_bytes_ * max_window_bytes() / old_max : window_bytes_);
 }
 
 void Nscc::update_gains() {
@@ -290,7 +282,6 @@ void Nscc::ignore_bytes(std::int64_t bytes) {
 void Nscc::set_window(std::int64_t bytes) {
   const std::int64_t floor_bytes = MRC_BUG(kCcFloorZero) ? 1 : settings_.mtu_bytes;
   window_bytes_ = std::clamp(bytes, floor_bytes, max_window_bytes());
-  untouched_ = false;
   if (!at_floor()) {
     pace_shift_ = 0;
     next_send_ = 0;
@@ -309,14 +300,14 @@ DurationNs Nscc::smoothed_rtt_ns() const {
 }
 
 // The time one packet takes out of "one window per round trip", times the pace scale. Between a
-// half and one and a half times that, by a hash of the time: senders that were trimmed together
+// half and one and a half times that, by the seed and the time: senders that were trimmed together
 // must not come back together.
 DurationNs Nscc::pace_gap_ns(TimeNs now, std::int64_t bytes) const {
   if (MRC_BUG(kCcPaceNeverEnds)) return kNever / 2;
   const std::int64_t share = std::clamp<std::int64_t>(bytes, 0, window_bytes_);
   const DurationNs gap_ns = (smoothed_rtt_ns() * share / window_bytes_) << pace_shift_;
-  const std::uint64_t hash = static_cast<std::uint64_t>(now) * 0x9E37'79B9'7F4A'7C15;
-  const auto spread_q16 = static_cast<std::int64_t>(hash >> 48) + kOneQ16 / 2;
+  const std::uint32_t random = Prng(seed_ + static_cast<std::uint64_t>(now)).next32();
+  const std::int64_t spread_q16 = (random >> 16) + kOneQ16 / 2;
   return gap_ns * spread_q16 / kOneQ16;
 }
 

@@ -89,6 +89,7 @@ class Nscc final : public CongestionController {
   TimeNs recent_loss_end_ = 0;
 
   TimeNs pace_change_at_ = kAtOnce;
+  std::uint64_t seed_;
 
   NsccSettings settings_;
   BaseRtt base_rtt_;
@@ -96,7 +97,7 @@ class Nscc final : public CongestionController {
   std::uint8_t pace_shift_ = 0;
   bool fast_ = false;
   bool trigger_qa_ = false;
-  bool untouched_ = true;  // the start window has not been changed by any signal
+  bool fresh_ = true;  // no round trip has been measured yet
 };
 
 }  // namespace mrc::core

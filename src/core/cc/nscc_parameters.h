@@ -26,11 +26,14 @@ inline constexpr std::int64_t kReferenceBdpBytes = 150'000;  // at 100 Gb/s
 // still keep a packet on the wire while others are being answered.
 inline constexpr std::int64_t kMinMaxWindowPackets = 4;
 
+inline constexpr std::uint32_t kMaxSharers = 4'096;
+
 inline constexpr std::uint32_t kOneQ16 = 1U << 16;
 
 // What the profile says explicitly; 0 = derive.
 struct NsccSettings {
   std::uint32_t mtu_bytes = 0;
+  std::uint32_t sharers = 1;  // requesters that send to our peer at the same time
   std::uint32_t adjust_bytes = 0;
   std::uint32_t adjust_period_ns = 0;
   std::uint32_t target_ns = 0;
@@ -46,7 +49,7 @@ struct NsccSettings {
   bool network_trims = true;
 };
 
-NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes);
+NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes, const QpHints& hints);
 
 // What the packet path uses; a pure function of settings, bandwidth and base RTT.
 struct NsccGains {
