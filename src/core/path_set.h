@@ -1,5 +1,4 @@
-// The paths of one queue pair: which are in use, in which order, and which are to be left or
-// probed.
+// The paths of one queue pair: which are in use, in which order, which to leave and which to probe.
 //
 // Every EV belongs to one plane (port). Data goes to the plane that has had the least of it, and
 // within a plane round its active set, in a shuffled order that differs between queue pairs and is
@@ -7,10 +6,9 @@
 //
 //   GOOD -> SKIP         marked by ECN or trimmed; passed over once (11.2.2: one packet revives at
 //                        most one SKIP entry, and passes over it this time)
-//   any  -> ASSUMED_BAD  a packet was lost on it, or the peer said ALWAYS_SKIP; left at once,
-//   replaced
-//                        by a backup of the same plane, probed until two answers in a row bring it
-//                        back
+//   any  -> ASSUMED_BAD  a packet was lost on it, or the peer said ALWAYS_SKIP; left at once, a
+//                        backup of the same plane takes its place; probed until two answers in a
+//                        row bring it back
 //   any <-> DENIED       by the controller
 //
 // At least `min_active` EVs stay in use over all planes: at the floor the EV of that plane that
@@ -130,7 +128,7 @@ class PathSet {
     std::uint16_t usable_end = 0;
     std::uint16_t end = 0;
     std::uint16_t share = 0;   // the most EVs to be active
-    std::uint16_t cursor = 0;  // next to be used; active_end only when nothing is active
+    std::uint16_t cursor = 0;  // next to be used; begin when nothing is active
     std::uint16_t bad_count = 0;
     std::uint16_t oldest_bad = kNowhere;
     std::uint16_t newest_bad = kNowhere;

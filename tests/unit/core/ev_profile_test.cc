@@ -1,0 +1,112 @@
+#include "core/ev_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/prng.h"
+#include "core/event.h"
+#include "core/work.h"
+
+namespace mrc::core {
+namespace {
+
+EvEntry entry(std::uint32_t entropy, unsigned port = 1) {
+  return {.entropy = entropy, .port = PortId{static_cast<std::uint8_t>(port)}};
+}
+
+std::vector<EvEntry> entries(unsigned count) {
+  std::vector<EvEntry> list;
+  for (unsigned i = 0; i < count; ++i)
+    list.push_back(entry(i * 2654435761U, 1 + i % kMaxPorts));
+  return list;
+}
+
+ErrorCode create_error(const std::vector<EvEntry>& list, std::uint32_t mask = 0xFFFF'FFFF) {
+  return EvProfile::create(list, mask).status().code();
+}
+
+TEST(EvProfile, RefusesAnEmptyList) { EXPECT_EQ(create_error({}), ErrorCode::kInvalidArgument); }
+
+TEST(EvProfile, TakesOneToOneThousandTwentyFourEntries) {
+  EXPECT_EQ(create_error(entries(1)), ErrorCode::kOk);
+  EXPECT_EQ(create_error(entries(1024)), ErrorCode::kOk);
+  EXPECT_EQ(create_error(entries(1025)), ErrorCode::kTooLong);
+}
+
+TEST(EvProfile, RefusesPortsOutsideOneToSixteen) {
+  EXPECT_EQ(create_error({entry(1, 1), entry(2, 16)}), ErrorCode::kOk);
+  EXPECT_EQ(create_error({entry(1, 0)}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(create_error({entry(1, 1), entry(2, 17)}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(create_error({entry(1, 255)}), ErrorCode::kInvalidArgument);
+}
+
+TEST(EvProfile, RefusesEntriesThatLookAlikeUnderTheMask) {
+  EXPECT_EQ(create_error({entry(3), entry(4), entry(3, 2)}), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(create_error({entry(0x1'0003), entry(0x2'0003)}), ErrorCode::kOk);
+  EXPECT_EQ(create_error({entry(0x1'0003), entry(0x2'0003)}, 0xFFFF), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(create_error({entry(0), entry(1)}, 0), ErrorCode::kAlreadyExists);
+}
+
+TEST(EvProfile, FindsEveryEntryAndNothingElse) {
+  const std::vector<EvEntry> list = entries(1000);
+  const EvProfile profile = EvProfile::create(list).value();
+  for (unsigned i = 0; i < list.size(); ++i) {
+    const EvIndex ev{static_cast<std::uint16_t>(i)};
+    EXPECT_EQ(profile.find(list[i].entropy), ev);
+    EXPECT_TRUE(profile.matches(ev, list[i].entropy));
+    EXPECT_FALSE(profile.matches(ev, list[i].entropy ^ 1));
+  }
+  Prng prng(4);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t guess = prng.next32();
+    const EvIndex found = profile.find(guess);
+    EXPECT_TRUE(found == kNoEv || profile.entry(found).entropy == guess);
+  }
+  EXPECT_EQ(profile.find(list.back().entropy + 1), kNoEv);
+}
+
+TEST(EvProfile, FindsByTheBitsTheNetworkCarries) {
+  const EvProfile profile =
+      EvProfile::create(std::vector{entry(0xAAAA'0007), entry(0xBBBB'0001)}, 0xFFFF).value();
+  EXPECT_EQ(profile.find(0x0007), EvIndex{0});
+  EXPECT_EQ(profile.find(0x1234'0001), EvIndex{1});
+  EXPECT_EQ(profile.find(0x0008), kNoEv);
+  EXPECT_EQ(profile.find(0x0000), kNoEv);
+  EXPECT_TRUE(profile.matches(EvIndex{0}, 7));
+}
+
+TEST(EvProfile, WithoutEntriesFindsNothing) { EXPECT_EQ(EvProfile().find(0), kNoEv); }
+
+TEST(EvProfile, KnowsItsPortsAndDenials) {
+  EvProfile profile =
+      EvProfile::create(std::vector{entry(1, 2), entry(2, 16), entry(3, 2)}).value();
+  EXPECT_EQ(profile.size(), 3U);
+  EXPECT_EQ(profile.ports().bits(), 0x8002U);
+  EXPECT_EQ(profile.port(EvIndex{1}), PortId{16});
+  EXPECT_FALSE(profile.entry(EvIndex{2}).denied);
+  profile.set_denied(EvIndex{2}, true);
+  EXPECT_TRUE(profile.entry(EvIndex{2}).denied);
+}
+
+TEST(Names, DifferBetweenValuesAndCoverThemAll) {
+  std::vector<std::string_view> names;
+  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(EvState::kDenied); ++i) {
+    names.emplace_back(ev_state_name(EvState{i}));
+  }
+  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(EventKind::kAccessRefused); ++i) {
+    names.emplace_back(event_kind_name(EventKind{i}));
+  }
+  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(CompletionStatus::kReceiveMissing); ++i) {
+    names.emplace_back(completion_status_name(CompletionStatus{i}));
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+  EXPECT_EQ(std::find(names.begin(), names.end(), "unknown"), names.end());
+}
+
+}  // namespace
+}  // namespace mrc::core
