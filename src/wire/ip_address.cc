@@ -4,6 +4,7 @@ namespace mrc::wire {
 namespace {
 
 constexpr unsigned kGroups = 8;
+constexpr unsigned kNoGap = kGroups + 1;
 constexpr Status kBadIpv4{ErrorCode::kInvalidArgument, "not an IPv4 address"};
 constexpr Status kBadIpv6{ErrorCode::kInvalidArgument, "not an IPv6 address"};
 
@@ -53,11 +54,11 @@ bool take_double_colon(std::string_view& text) {
   return true;
 }
 
-// Groups in the order of the text; `gap` is the position of "::", or kGroups without one.
+// Groups in the order of the text; `gap` is how many stand before "::".
 struct GroupList {
   std::array<std::uint16_t, kGroups> groups{};
   unsigned count = 0;
-  unsigned gap = kGroups;
+  unsigned gap = kNoGap;
 };
 
 bool read_groups(std::string_view text, GroupList& list) {
@@ -69,7 +70,7 @@ bool read_groups(std::string_view text, GroupList& list) {
     list.groups[list.count++] = static_cast<std::uint16_t>(value);
     if (text.empty()) break;
     if (take_double_colon(text)) {
-      if (list.gap != kGroups) return false;
+      if (list.gap != kNoGap) return false;
       list.gap = list.count;
     } else {
       if (text.front() != ':' || text.size() == 1) return false;
@@ -77,7 +78,7 @@ bool read_groups(std::string_view text, GroupList& list) {
     }
   }
   // "::" must stand for at least one group.
-  return list.gap == kGroups ? list.count == kGroups : list.count < kGroups;
+  return list.gap == kNoGap ? list.count == kGroups : list.count < kGroups;
 }
 
 Result<IpAddress> parse_ipv6(std::string_view text) {
