@@ -107,13 +107,13 @@ class Runner {
   // Runs `attempt` until it succeeds or the statement's window of time is over.
   void wait_for(const std::function<bool()>& attempt, const std::string& what);
   bool claim_packet(const PacketPattern& pattern, bool any, unsigned repeat);
-  bool claim_completion();
-  bool claim_event();
+  bool claim_completion(const std::string& kind, unsigned repeat);
+  bool claim_event(const std::string& kind);
 
   // Empty when all the statement's fields hold; otherwise what does not. Unbound variables are
   // bound in `variables`.
   template <typename T>
-  std::string mismatch(std::span<const Field<T>> fields, const T& subject,
+  std::string mismatch(std::span<const Field<T>> fields, const T& subject, unsigned repeat,
                        Variables& variables) const;
   std::string mismatch(const ScriptPacket& packet, unsigned repeat, Variables& variables) const;
   static std::string compare(const Assignment& assignment, std::uint64_t actual, unsigned bits,

@@ -23,7 +23,7 @@ std::string Runner::compare(const Assignment& assignment, std::uint64_t actual, 
 }
 
 template <typename T>
-std::string Runner::mismatch(std::span<const Field<T>> fields, const T& subject,
+std::string Runner::mismatch(std::span<const Field<T>> fields, const T& subject, unsigned repeat,
                              Variables& variables) const {
   std::string wrong;
   for (const Assignment& assignment : statement_->fields) {
@@ -33,7 +33,7 @@ std::string Runner::mismatch(std::span<const Field<T>> fields, const T& subject,
     }
     if (found == nullptr) throw std::invalid_argument("unknown field: " + assignment.name);
     const std::string difference =
-        compare(assignment, found->get(subject), found->bits, found->symbols, 0, variables);
+        compare(assignment, found->get(subject), found->bits, found->symbols, repeat, variables);
     if (!difference.empty()) wrong += (wrong.empty() ? "" : "; ") + difference;
   }
   return wrong;
@@ -113,8 +113,7 @@ bool Runner::claim_packet(const PacketPattern& pattern, bool any, unsigned repea
   return false;
 }
 
-bool Runner::claim_completion() {
-  const std::string& kind = word(2);
+bool Runner::claim_completion(const std::string& kind, unsigned repeat) {
   if (kind != "send" && kind != "receive") throw std::invalid_argument("send or receive?");
   const auto wanted = kind == "send" ? core::CompletionKind::kSend : core::CompletionKind::kReceive;
   const Assignment* qp_field = field("qp");
@@ -125,7 +124,7 @@ bool Runner::claim_completion() {
         !compare(*qp_field, static_cast<std::uint64_t>(it->qp), 24, {}, 0, variables).empty()) {
       continue;
     }
-    const std::string wrong = mismatch(completion_fields(), *it, variables);
+    const std::string wrong = mismatch(completion_fields(), *it, repeat, variables);
     if (!wrong.empty()) {
       throw Mismatch("the next completion differs: " + wrong + "\ngot:      " + describe(*it));
     }
@@ -137,12 +136,12 @@ bool Runner::claim_completion() {
 }
 
 // The first event that matches; events are never all claimed, so others are passed over.
-bool Runner::claim_event() {
-  const std::uint64_t wanted = evaluate(word(2), variables_, event_kinds());
+bool Runner::claim_event(const std::string& kind) {
+  const std::uint64_t wanted = evaluate(kind, variables_, event_kinds());
   for (auto it = world_->events.begin(); it != world_->events.end(); ++it) {
     if (static_cast<std::uint64_t>(it->kind) != wanted) continue;
     Variables variables = variables_;
-    if (!mismatch(event_fields(), *it, variables).empty()) continue;
+    if (!mismatch(event_fields(), *it, 0, variables).empty()) continue;
     variables_ = std::move(variables);
     world_->events.erase(it);
     return true;
@@ -152,12 +151,17 @@ bool Runner::claim_event() {
 
 void Runner::expect() {
   if (word(1) == "none") return expect_none();
-  if (word(1) == "completion") {
-    return wait_for([this] { return claim_completion(); }, "a completion");
+  if (word(1) == "event") {
+    return wait_for([this] { return claim_event(word(2)); }, "an event " + word(2));
   }
-  if (word(1) == "event") return wait_for([this] { return claim_event(); }, "an event " + word(2));
   std::size_t next = 1;
   const unsigned repeats = count(next);
+  if (word(next) == "completion") {
+    for (unsigned i = 0; i < repeats; ++i) {
+      wait_for([&] { return claim_completion(word(next + 1), i); }, "a completion");
+    }
+    return;
+  }
   const bool any = word(next) == "any";
   if (any) ++next;
   PacketPattern pattern;
@@ -180,14 +184,14 @@ void Runner::expect_none() {
   Variables scratch = variables_;
   if (subject == "completion") {
     for (const core::Completion& completion : world_->completions) {
-      if (mismatch(completion_fields(), completion, scratch).empty()) {
+      if (mismatch(completion_fields(), completion, 0, scratch).empty()) {
         throw Mismatch("expected: no completion\ngot:      " + describe(completion));
       }
     }
     return;
   }
   if (subject == "event") {
-    if (claim_event()) throw Mismatch("expected: no event " + word(3));
+    if (claim_event(word(3))) throw Mismatch("expected: no event " + word(3));
     return;
   }
   PacketPattern pattern;
@@ -253,7 +257,7 @@ void Runner::check_qp() {
     return;
   }
   if (!status.ok()) throw Mismatch(std::string("query_qp: ") + status.status().what());
-  const std::string wrong = mismatch(status_fields(), status.value(), variables_);
+  const std::string wrong = mismatch(status_fields(), status.value(), 0, variables_);
   if (!wrong.empty()) throw Mismatch(wrong);
 }
 
