@@ -1,6 +1,7 @@
 // Assertions for programmer errors. They stay on in release builds.
 //
-// Never assert on anything a peer can choose: bytes from the network get a DropReason and a counter.
+// Never assert on anything a peer can choose: bytes from the network get a DropReason and a
+// counter.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +12,8 @@ namespace mrc {
 
 }  // namespace mrc
 
-#define MRC_ASSERT(condition)                                  \
-  do {                                                         \
-    if (!(condition)) [[unlikely]] ::mrc::assertion_failed();  \
+#define MRC_ASSERT(condition)      \
+  do {                             \
+    if (!(condition)) [[unlikely]] \
+      ::mrc::assertion_failed();   \
   } while (false)

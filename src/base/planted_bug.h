@@ -1,5 +1,6 @@
-// Planted bugs: a test of the tests. In the mutants build one named small bug can be switched on at run
-// time, and the test world must catch it. In every other build MRC_BUG(name) is the constant false.
+// Planted bugs: a test of the tests. In the mutants build one named small bug can be switched on at
+// run time, and the test world must catch it. In every other build MRC_BUG(name) is the constant
+// false.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,12 @@ class PortMask {
   constexpr bool contains(PortId port) const { return (bits_ & of(port).bits_) != 0; }
   constexpr PortMask with(PortId port) const { return PortMask(bits_ | of(port).bits_); }
   constexpr PortMask without(PortId port) const { return PortMask(bits_ & ~of(port).bits_); }
-  friend constexpr PortMask operator&(PortMask a, PortMask b) { return PortMask(a.bits_ & b.bits_); }
-  friend constexpr PortMask operator|(PortMask a, PortMask b) { return PortMask(a.bits_ | b.bits_); }
+  friend constexpr PortMask operator&(PortMask a, PortMask b) {
+    return PortMask(a.bits_ & b.bits_);
+  }
+  friend constexpr PortMask operator|(PortMask a, PortMask b) {
+    return PortMask(a.bits_ | b.bits_);
+  }
   friend constexpr bool operator==(PortMask, PortMask) = default;
 
  private:

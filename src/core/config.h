@@ -9,7 +9,8 @@
 
 namespace mrc::core {
 
-// --- Congestion control ---------------------------------------------------------------------------
+// --- Congestion control
+// ---------------------------------------------------------------------------
 
 enum class CcAlgorithm : std::uint8_t { kNone, kNscc };
 
@@ -17,15 +18,15 @@ enum class CcAlgorithm : std::uint8_t { kNone, kNscc };
 // default from base RTT, link rate and MTU.
 struct NsccParameters {
   bool disable_qa = false;
-  std::uint32_t adjust_bytes_threshold = 0;      // bytes
+  std::uint32_t adjust_bytes_threshold = 0;  // bytes
   std::uint32_t adjust_period_threshold_ns = 0;
-  std::uint32_t base_rtt_ns = 0;                 // starting estimate, refined downward by samples
-  float eta = 0;                                 // bytes
-  float fi = 0;                                  // bytes
+  std::uint32_t base_rtt_ns = 0;  // starting estimate, refined downward by samples
+  float eta = 0;                  // bytes
+  float fi = 0;                   // bytes
   float fi_scale = 0;
   float gamma = 0;
   float max_md_jump = 0;
-  std::uint32_t max_cwnd = 0;                    // bytes
+  std::uint32_t max_cwnd = 0;  // bytes
   std::uint8_t qa_gate = 0;
   std::uint32_t qa_threshold_ns = 0;
   std::uint32_t target_delay_ns = 0;
@@ -40,27 +41,30 @@ struct CcProfile {
 // What the program knows about its traffic; 0 = unknown.
 struct QpHints {
   std::uint32_t qps_per_peer = 0;
-  std::uint32_t send_peers = 0;         // peers this endpoint sends to at the same time
-  std::uint32_t remote_recv_peers = 0;  // requesters that send to our peer at the same time (incast degree)
+  std::uint32_t send_peers = 0;  // peers this endpoint sends to at the same time
+  std::uint32_t remote_recv_peers =
+      0;  // requesters that send to our peer at the same time (incast degree)
 };
 
-// --- Endpoint -------------------------------------------------------------------------------------
+// --- Endpoint
+// -------------------------------------------------------------------------------------
 
 struct EndpointConfig {
   Address address;
-  unsigned port_count = 1;                     // 1..16 planes
+  unsigned port_count = 1;  // 1..16 planes
   std::uint64_t port_bits_per_second = 100'000'000'000;
-  std::uint64_t seed = 1;                      // decides every shuffle; the core has no other randomness
+  std::uint64_t seed = 1;  // decides every shuffle; the core has no other randomness
   unsigned max_qps = 64;
   unsigned max_peers = 64;
   unsigned max_regions = 64;
   unsigned event_capacity = 256;
-  unsigned control_capacity = 512;             // answers waiting to be sent
-  unsigned endpoint_request_capacity = 32;     // EV probes of a controller waiting for their answer
-  bool add_service_time = true;                // add our residence time to reflected timestamps
+  unsigned control_capacity = 512;          // answers waiting to be sent
+  unsigned endpoint_request_capacity = 32;  // EV probes of a controller waiting for their answer
+  bool add_service_time = true;             // add our residence time to reflected timestamps
 };
 
-// --- Queue pair -----------------------------------------------------------------------------------
+// --- Queue pair
+// -----------------------------------------------------------------------------------
 
 inline constexpr std::uint32_t kWindowUnitPsns = 128;  // one unit of MPR
 inline constexpr std::uint8_t kDefaultWindowUnits = 8;
@@ -87,12 +91,12 @@ struct QpInit {
 struct QpReadyToReceive {
   Address remote;
   QpNumber remote_qp{};
-  Psn first_psn;                    // the first PSN the peer will send
-  std::uint32_t path_mtu = 4096;    // payload bytes per packet, a multiple of 4 in 256..8192
+  Psn first_psn;                      // the first PSN the peer will send
+  std::uint32_t path_mtu = 4096;      // payload bytes per packet, a multiple of 4 in 256..8192
   std::uint16_t max_wimm_dest = 128;  // immediates we can stash
   std::uint8_t mpr_dest = kDefaultWindowUnits;
-  bool dynamic_mpr = false;         // both ends agreed: SACKs carry the current MPR
-  bool trim_nack = true;            // answer trimmed packets
+  bool dynamic_mpr = false;                // both ends agreed: SACKs carry the current MPR
+  bool trim_nack = true;                   // answer trimmed packets
   std::uint32_t sack_threshold_bytes = 0;  // SACK when more than this arrived since the last one
 };
 
@@ -103,9 +107,9 @@ inline constexpr std::uint8_t kMaxExponentialRetries = 25;  // and this value me
 // RTR -> RTS: what we are as a requester.
 struct QpReadyToSend {
   Psn first_psn;
-  std::uint16_t max_wimm = 128;     // immediates the peer can stash
+  std::uint16_t max_wimm = 128;  // immediates the peer can stash
   std::uint8_t mpr = kDefaultWindowUnits;
-  std::uint8_t timeout = 8;         // 1.024 us * 2^timeout
+  std::uint8_t timeout = 8;  // 1.024 us * 2^timeout
   std::uint8_t linear_retries = kMaxLinearRetries;
   std::uint8_t exponential_retries = 12;
 };

@@ -10,23 +10,23 @@
 namespace mrc::core {
 
 struct QpCounters {
-  std::uint64_t data_sent = 0;            // write packets, retransmissions included
-  std::uint64_t bytes_sent = 0;           // payload of them
+  std::uint64_t data_sent = 0;   // write packets, retransmissions included
+  std::uint64_t bytes_sent = 0;  // payload of them
   std::uint64_t retransmitted = 0;
-  std::uint64_t lost_by_path_order = 0;   // a later packet on the same path arrived
-  std::uint64_t lost_by_time = 0;         // packets sent well after it on other paths arrived
+  std::uint64_t lost_by_path_order = 0;  // a later packet on the same path arrived
+  std::uint64_t lost_by_time = 0;        // packets sent well after it on other paths arrived
   std::uint64_t lost_by_timeout = 0;
-  std::uint64_t trimmed = 0;              // trim NACKs
-  std::uint64_t refused = 0;              // other recoverable NACKs
-  std::uint64_t spurious = 0;             // declared lost, yet it had arrived
-  std::uint64_t marked = 0;               // SACKs with SKIP_ONCE
+  std::uint64_t trimmed = 0;   // trim NACKs
+  std::uint64_t refused = 0;   // other recoverable NACKs
+  std::uint64_t spurious = 0;  // declared lost, yet it had arrived
+  std::uint64_t marked = 0;    // SACKs with SKIP_ONCE
   std::uint64_t probes_sent = 0;
-  std::uint64_t timeouts = 0;             // expiries of the retry timer
+  std::uint64_t timeouts = 0;  // expiries of the retry timer
   std::uint64_t messages_completed = 0;
-  std::uint64_t data_received = 0;        // new write packets
-  std::uint64_t bytes_received = 0;       // payload placed
+  std::uint64_t data_received = 0;   // new write packets
+  std::uint64_t bytes_received = 0;  // payload placed
   std::uint64_t duplicates = 0;
-  std::uint64_t immediates = 0;           // delivered
+  std::uint64_t immediates = 0;  // delivered
   std::uint64_t sacks_sent = 0;
   std::uint64_t nacks_sent = 0;
   std::uint64_t acks_sent = 0;
@@ -41,7 +41,7 @@ struct EvCounters {
 
 struct PortCounters {
   std::uint64_t packets_sent = 0;
-  std::uint64_t bytes_sent = 0;      // nominal sizes
+  std::uint64_t bytes_sent = 0;  // nominal sizes
   std::uint64_t packets_received = 0;
   std::uint64_t bytes_received = 0;
 };

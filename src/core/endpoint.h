@@ -1,7 +1,7 @@
 // The protocol engine: one MRC endpoint (a NIC with up to 16 ports) and all its queue pairs.
 //
-// It does no I/O, reads no clock, starts no thread and allocates nothing on the packet path. The caller
-// drives it with a few verbs:
+// It does no I/O, reads no clock, starts no thread and allocates nothing on the packet path. The
+// caller drives it with a few verbs:
 //
 //   on_packet(now, arrival, packet)   a packet came in; the answer says where its payload goes
 //   on_timer(now)                     time passed; call it no later than next_deadline()
@@ -10,9 +10,9 @@
 //   next_deadline()                   when to call on_timer, whatever else happens
 //   next_completion / next_event      results
 //
-// After on_packet, on_timer, a post or a port change the caller asks next_packet again. Payload bytes
-// never pass through here: the caller copies `Placement` at once (before it polls completions), and
-// fetches the payload of a TxPacket from `local_address` when it sends it.
+// After on_packet, on_timer, a post or a port change the caller asks next_packet again. Payload
+// bytes never pass through here: the caller copies `Placement` at once (before it polls
+// completions), and fetches the payload of a TxPacket from `local_address` when it sends it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@
 
 namespace mrc::core {
 
-// What the network part of a packet told: from where, on which port, along which path, in what shape.
+// What the network part of a packet told: from where, on which port, along which path, in what
+// shape.
 enum class TrimState : std::uint8_t { kWhole, kTrimmed, kTrimmedLastHop };
 enum class CallerRefusal : std::uint8_t { kNone, kNoPacketBuffer, kNoResource };
 
@@ -63,11 +64,11 @@ struct TxPacket {
   Address destination;
   PortId port{1};
   std::uint32_t entropy = 0;
-  EvIndex ev = kNoEv;                   // position in `profile`, kNoEv without one
+  EvIndex ev = kNoEv;  // position in `profile`, kNoEv without one
   const EvProfile* profile = nullptr;
   TrafficClass traffic_class = TrafficClass::kControl;
-  QpNumber local_qp{};                  // kEndpointQp for endpoint operations
-  std::uint64_t local_address = 0;      // of the payload, as given in the SendRequest
+  QpNumber local_qp{};              // kEndpointQp for endpoint operations
+  std::uint64_t local_address = 0;  // of the payload, as given in the SendRequest
   std::uint32_t payload_length = 0;
 };
 
@@ -82,17 +83,17 @@ struct EndpointProbe {
 
 struct QpStatus {
   QpState state = QpState::kReset;
-  std::uint32_t sends_outstanding = 0;     // posted and not yet reported
+  std::uint32_t sends_outstanding = 0;  // posted and not yet reported
   std::uint32_t receives_outstanding = 0;
-  std::uint32_t packets_in_flight = 0;     // sent, neither acknowledged nor declared lost
-  std::uint32_t packets_lost = 0;          // declared lost, waiting for retransmission
-  std::int64_t bytes_in_flight = 0;        // nominal size of the former
-  std::int64_t window_bytes = 0;           // congestion window, shared with the peer's other QPs
-  std::int64_t peer_bytes_in_flight = 0;   // what the shared controller counts
-  std::uint32_t window_psns = 0;           // MPR in force for sending
-  Psn next_psn;                            // next new PSN to send
+  std::uint32_t packets_in_flight = 0;    // sent, neither acknowledged nor declared lost
+  std::uint32_t packets_lost = 0;         // declared lost, waiting for retransmission
+  std::int64_t bytes_in_flight = 0;       // nominal size of the former
+  std::int64_t window_bytes = 0;          // congestion window, shared with the peer's other QPs
+  std::int64_t peer_bytes_in_flight = 0;  // what the shared controller counts
+  std::uint32_t window_psns = 0;          // MPR in force for sending
+  Psn next_psn;                           // next new PSN to send
   Psn oldest_unacknowledged;
-  Psn expected_psn;                        // left edge of the receive side: cack + 1
+  Psn expected_psn;  // left edge of the receive side: cack + 1
   std::uint16_t good_evs = 0;
   std::uint16_t bad_evs = 0;
   DurationNs smoothed_rtt_ns = 0;
@@ -106,8 +107,8 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  // Memory. Keys come from the caller's generator. After invalidate_memory returns, no later packet is
-  // given a placement in the region.
+  // Memory. Keys come from the caller's generator. After invalidate_memory returns, no later packet
+  // is given a placement in the region.
   Result<Rkey> register_memory(const MemoryRegion& region, RandomSource& random);
   Status invalidate_memory(Rkey key);
 
@@ -116,8 +117,8 @@ class Endpoint {
   Status init_qp(QpNumber qp, const QpInit& init);
   Status ready_to_receive(QpNumber qp, const QpReadyToReceive& rtr);
   Status ready_to_send(TimeNs now, QpNumber qp, const QpReadyToSend& rts);
-  Status fail_qp(TimeNs now, QpNumber qp);   // -> ERROR; everything outstanding is flushed
-  Status reset_qp(QpNumber qp);              // -> RESET; outstanding work is forgotten
+  Status fail_qp(TimeNs now, QpNumber qp);  // -> ERROR; everything outstanding is flushed
+  Status reset_qp(QpNumber qp);             // -> RESET; outstanding work is forgotten
   Status destroy_qp(QpNumber qp);
   Result<QpStatus> query_qp(QpNumber qp) const;
 

@@ -35,6 +35,11 @@ class EvProfile {
   PortId port(EvIndex ev) const { return entry(ev).port; }
   PortMask ports() const { return ports_; }
 
+  // True when an echoed entropy value is that of `ev`, as far as the network carries it.
+  bool matches(EvIndex ev, std::uint32_t entropy) const {
+    return ((entry(ev).entropy ^ entropy) & entropy_mask_) == 0;
+  }
+
   // The position of an echoed entropy value, kNoEv when it is none of ours.
   EvIndex find(std::uint32_t entropy) const;
 

@@ -217,7 +217,9 @@ EvIndex PathSet::control_ev(Plane& plane, unsigned turn) {
   if (plane.usable_end == plane.begin) {
     return EvIndex{plane.newest_bad != kNowhere ? plane.newest_bad : order_[plane.begin]};
   }
-  if (plane.confirmed != kNoEv && turn % 2 == 0) return plane.confirmed;
+  const EvIndex confirmed = plane.confirmed;
+  const bool is_known = confirmed != kNoEv && row(confirmed).position < plane.usable_end;
+  if (is_known && turn % 2 == 0) return confirmed;
   std::uint16_t from = plane.control_cursor;
   if (from >= plane.active_end) from = plane.begin;
   std::uint16_t position = find_good(from, plane.active_end, kNowhere);
@@ -268,9 +270,7 @@ void PathSet::swap_positions(unsigned a, unsigned b) {
 void PathSet::join(EvIndex ev) {
   Plane& plane = plane_of(ev);
   swap_positions(row(ev).position, plane.usable_end++);
-  if (plane.active_end - plane.begin < plane.share) {
-    swap_positions(row(ev).position, plane.active_end++);
-  }
+  if (plane.active_end - plane.begin < plane.share) enter_rotation(plane, row(ev).position);
   ++good_count_;
   ports_with_usable_ = ports_with_usable_.with(plane.port);
 }
@@ -287,21 +287,38 @@ void PathSet::leave(EvIndex ev) {
     }
   }
   swap_positions(row(ev).position, --plane.usable_end);
-  if (plane.confirmed == ev) plane.confirmed = kNoEv;
   --good_count_;
   if (plane.usable_end == plane.begin) {
     ports_with_usable_ = ports_with_usable_.without(plane.port);
   }
 }
 
-// Closes the gap; entries used in this rotation stay before the cursor, the others after it.
+// Entries before the cursor have had their turn in this rotation. A new entry goes there, and the
+// places of others are drawn: were new entries put where the cursor comes next, a stream of paths
+// that fail and return would keep the good ones waiting for ever.
+void PathSet::enter_rotation(Plane& plane, unsigned position) {
+  swap_positions(position, plane.active_end);
+  const unsigned waiting = plane.active_end - plane.cursor;
+  if (waiting > 0) swap_positions(plane.cursor, plane.cursor + prng_.below(waiting));
+  swap_positions(plane.cursor, plane.active_end);
+  ++plane.active_end;
+  ++plane.cursor;
+  if (plane.cursor == plane.active_end) plane.cursor = plane.begin;
+}
+
+// Closes the gap. Used entries stay before the cursor, waiting ones after it.
 void PathSet::leave_rotation(Plane& plane, unsigned position) {
   if (position < plane.cursor) {
     swap_positions(position, --plane.cursor);
     position = plane.cursor;
   }
   swap_positions(position, --plane.active_end);
-  if (plane.cursor >= plane.active_end) plane.cursor = plane.begin;
+  const unsigned waiting = plane.active_end - plane.cursor;
+  if (waiting > 0) {
+    swap_positions(plane.cursor, plane.cursor + prng_.below(waiting));
+  } else {
+    plane.cursor = plane.begin;
+  }
 }
 
 }  // namespace mrc::core

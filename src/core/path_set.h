@@ -166,14 +166,15 @@ class PathSet {
   void swap_positions(unsigned a, unsigned b);
   void join(EvIndex ev);
   void leave(EvIndex ev);
+  void enter_rotation(Plane& plane, unsigned position);
   void leave_rotation(Plane& plane, unsigned position);
 
   // Going bad and coming back.
   void mark(EvIndex ev);
   bool assume_bad(EvIndex ev, TimeNs now);
-  void retire(EvIndex ev, TimeNs now);
-  void revive(EvIndex ev, EvState state);
+  void watch_bad(EvIndex ev, TimeNs now);
   void forget_bad(EvIndex ev);
+  void revive(EvIndex ev, EvState state);
   bool is_last_in_use(EvIndex ev);
   void keep_one_in_use();
   void confirm(EvIndex ev);

@@ -121,17 +121,24 @@ bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
     observer_->on_ev_floor(ev);
     return false;
   }
-  retire(ev, now);
   if (at_floor) {
-    revive(EvIndex{oldest}, EvState::kGood);
+    swap_positions(row(ev).position, row(EvIndex{oldest}).position);
+  } else {
+    leave(ev);
+  }
+  watch_bad(ev, now);
+  if (at_floor) {
+    forget_bad(EvIndex{oldest});
+    set_state(EvIndex{oldest}, EvState::kGood);
+    report_state(EvIndex{oldest}, EvState::kGood);
     observer_->on_ev_floor(EvIndex{oldest});
   }
   report_planes();
   return true;
 }
 
-void PathSet::retire(EvIndex ev, TimeNs now) {
-  leave(ev);
+// Puts an EV that left on the list of its plane and on the probe schedule.
+void PathSet::watch_bad(EvIndex ev, TimeNs now) {
   set_state(ev, EvState::kAssumedBad);
   Plane& plane = plane_of(ev);
   Row& bad = row(ev);
@@ -156,7 +163,7 @@ void PathSet::revive(EvIndex ev, EvState state) {
   report_state(ev, EvState::kGood);
 }
 
-// Takes a bad EV off the list of its plane and off the probe schedule.
+// Takes a bad EV off both again.
 void PathSet::forget_bad(EvIndex ev) {
   Plane& plane = plane_of(ev);
   Row& bad = row(ev);

@@ -9,8 +9,8 @@ namespace mrc::core {
 
 inline constexpr std::uint32_t kMaxMessageBytes = 0x8000'0000;  // 2 GiB
 
-// An RDMA write, with or without an immediate. `local_address` is opaque to the core: it comes back,
-// advanced by the packet's offset, in every TxPacket of the message.
+// An RDMA write, with or without an immediate. `local_address` is opaque to the core: it comes
+// back, advanced by the packet's offset, in every TxPacket of the message.
 struct SendRequest {
   std::uint64_t id = 0;
   std::uint64_t local_address = 0;

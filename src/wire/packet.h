@@ -51,7 +51,7 @@ struct Bth {
   bool has_timestamp = false;   // ts: a TSETH follows METH (write packets only)
   std::uint16_t partition_key = 0xFFFF;
   QpNumber destination{};
-  Psn psn;
+  Psn psn{};
   friend bool operator==(const Bth&, const Bth&) = default;
 };
 
@@ -132,7 +132,7 @@ struct Nack {
   std::uint32_t entropy = 0;
   std::uint16_t source_context = 0;
   std::uint16_t destination_context = 0;
-  Psn psn;
+  Psn psn{};
   std::uint8_t cc_type = 2;
   std::uint8_t cc_flags = 0;
   std::uint16_t timestamp_ticks = 0;

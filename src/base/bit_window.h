@@ -1,0 +1,60 @@
+// A bitmap over a sliding range of sequence numbers, kept in a ring of words.
+//
+// The owner keeps the range in use at most `capacity` long and clears bits as the range moves past
+// them, so that a position is zero when a new sequence number comes to stand on it.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/assert.h"
+
+namespace mrc {
+
+class BitWindow {
+ public:
+  BitWindow() = default;
+  // `capacity` is rounded up to a power of two, and to one word more than a word at least, so that
+  // an unaligned 64-bit read never meets itself.
+  explicit BitWindow(std::uint32_t capacity)
+      : words_(std::bit_ceil(capacity < 128 ? 128U : capacity) / 64),
+        mask_(words_.size() * 64 - 1) {}
+
+  std::uint64_t capacity() const { return mask_ + 1; }
+
+  bool test(std::uint64_t seq) const { return (words_[word(seq)] >> (seq & 63)) & 1; }
+  void set(std::uint64_t seq) { words_[word(seq)] |= std::uint64_t{1} << (seq & 63); }
+  void clear(std::uint64_t seq) { words_[word(seq)] &= ~(std::uint64_t{1} << (seq & 63)); }
+
+  // The 64 bits from `seq` on; bit i stands for seq + i.
+  std::uint64_t bits64(std::uint64_t seq) const {
+    const unsigned shift = seq & 63;
+    const std::uint64_t low = words_[word(seq)] >> shift;
+    return shift == 0 ? low : low | (words_[word(seq + 64)] << (64 - shift));
+  }
+
+  // The first set bit in [from, end), or `end`.
+  std::uint64_t find_first(std::uint64_t from, std::uint64_t end) const {
+    while (from < end) {
+      const std::uint64_t bits = words_[word(from)] >> (from & 63);
+      if (bits != 0) {
+        const std::uint64_t found = from + static_cast<unsigned>(std::countr_zero(bits));
+        return found < end ? found : end;
+      }
+      from = (from | 63) + 1;
+    }
+    return end;
+  }
+
+  std::size_t memory_bytes() const { return words_.capacity() * sizeof(std::uint64_t); }
+
+ private:
+  std::size_t word(std::uint64_t seq) const { return (seq & mask_) >> 6; }
+
+  std::vector<std::uint64_t> words_;
+  std::uint64_t mask_ = 0;
+};
+
+}  // namespace mrc

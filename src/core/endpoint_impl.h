@@ -1,0 +1,135 @@
+// The inside of Endpoint. Split over endpoint_*.cc by concern: life cycle, receive, transmit,
+// endpoint operations (port status and probes).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/prng.h"
+#include "base/ring.h"
+#include "base/slot_index.h"
+#include "base/timer_heap.h"
+#include "core/endpoint.h"
+#include "core/event_log.h"
+#include "core/peer.h"
+#include "core/qp.h"
+
+namespace mrc::core {
+
+struct QpNumberHash {
+  std::uint64_t operator()(QpNumber number) const {
+    return mix64(static_cast<std::uint32_t>(number));
+  }
+};
+struct AddressHash {
+  std::uint64_t operator()(const Address& a) const { return mix64(a.high ^ mix64(a.low)); }
+};
+
+// An answer waiting for a port. Its contents are read off the queue pair when it leaves, so that it
+// tells the newest state.
+struct ControlEntry {
+  enum class Kind : std::uint8_t { kSack, kProbeAnswer, kNack, kAck, kNak, kEndpointResponse };
+  Kind kind = Kind::kSack;
+  wire::PathMark mark = wire::PathMark::kNone;
+  wire::NackReason reason = wire::NackReason::kTrimmed;
+  std::uint8_t syndrome = 0;
+  wire::EndpointOp op = wire::EndpointOp::kEvProbe;
+  PortId port{1};  // where the packet being answered came in
+  std::uint16_t incarnation = 0;
+  std::uint32_t slot = kNoSlot;
+  Psn psn{};                  // being answered
+  std::uint16_t id = 0;       // probe or request id
+  wire::Timestamp timestamp;  // to be reflected
+  std::uint32_t entropy = 0;  // of the packet being answered
+  TimeNs arrived_at = 0;
+  Address destination;  // endpoint responses only
+};
+
+struct PendingEndpointProbe {
+  bool used = false;
+  bool sent = false;
+  EndpointProbe probe;
+  TimeNs sent_at = 0;
+  TimeNs expires_at = 0;
+};
+
+struct Endpoint::Impl {
+  explicit Impl(const EndpointConfig& endpoint_config);
+
+  // endpoint_qp.cc
+  Qp* find(QpNumber number);
+  const Qp* find(QpNumber number) const;
+  Status attach_peer(Qp& qp);
+  void detach_peer(Qp& qp);
+  void leave_live(Qp& qp);
+  void fail(Qp& qp, CompletionStatus status, Sequence culprit = SendWindow::kEnd);
+  void forget_work(Qp& qp);
+  CcGroup& group(const Qp& qp) {
+    return peers[qp.peer].groups[static_cast<std::size_t>(qp.init.cc.algorithm)];
+  }
+
+  // endpoint_rx.cc
+  RxResult on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
+  DropReason on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
+  DropReason on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp);
+  DropReason dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                      RxResult& result);
+  void queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
+                    const Answer& answer);
+  void queue_ack(Qp& qp, PortId port);
+  bool queue_control(const ControlEntry& entry);
+  void after_event(Qp& qp);
+
+  // endpoint_tx.cc
+  bool next_control(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry, TxPacket& out);
+  void build_sack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
+  bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
+  SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
+  void activate(Qp& qp);
+  void park(Qp& qp);
+  void unpark(Qp& qp);
+  void wake_next(CcGroup& g);
+  void count_sent(const TxPacket& out);
+
+  // endpoint_ops.cc
+  void apply_ports(Qp& qp);
+  void refresh_bandwidth(Qp& qp);
+  void announce_ports();
+  void announce_ports_to(Peer& peer);
+  DropReason on_endpoint_request(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
+  DropReason on_endpoint_response(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
+  bool next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);
+  void expire_endpoint_ops(TimeNs now);
+  void refresh_endpoint_deadline();
+
+  void refresh_timer(Qp& qp);
+
+  EndpointConfig config;
+  EndpointCounters counters;
+  EventLog events;
+  MemoryTable memory;
+  Prng prng;
+  PortMask ports_up;
+
+  std::vector<std::unique_ptr<Qp>> qps;  // by slot
+  SlotIndex<QpNumber, QpNumberHash> qp_index;
+  std::vector<Peer> peers;  // by slot
+  SlotIndex<Address, AddressHash> peer_index;
+
+  Ring<ControlEntry> control;
+  Ring<std::uint32_t> active;       // slots of queue pairs that want to send
+  Ring<std::uint32_t> completions;  // slots of queue pairs with something to report
+  TimerHeap timers;                 // never later than the queue pair's own deadline
+
+  std::vector<PendingEndpointProbe> endpoint_probes;
+  unsigned endpoint_probes_unsent = 0;
+  unsigned status_due_count = 0;
+  std::uint16_t next_status_id = 0;
+  TimeNs endpoint_deadline = kNever;
+  std::uint16_t next_incarnation = 0;
+};
+
+}  // namespace mrc::core

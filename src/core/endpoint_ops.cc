@@ -1,0 +1,259 @@
+// Operations between endpoints (QPN 2): port status, EV probes; and what the state of ports does to
+// queue pairs.
+#include <algorithm>
+#include <bit>
+
+#include "core/endpoint_impl.h"
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kStatusRetryNs = 50 * kMicrosecondNs;
+constexpr DurationNs kMaxStatusRetryNs = 10 * kMillisecondNs;
+constexpr std::uint8_t kMaxStatusBackoff = 8;
+
+}  // namespace
+
+// --- Ports
+// -----------------------------------------------------------------------------------------
+
+Status Endpoint::set_port_up(TimeNs now, PortId port, bool up) {
+  Impl& e = *impl_;
+  const auto number = static_cast<unsigned>(port);
+  if (number == 0 || number > e.config.port_count) {
+    return {ErrorCode::kInvalidArgument, "no such port"};
+  }
+  if (e.ports_up.contains(port) == up) return {};
+  e.events.set_time(now);
+  e.ports_up = up ? e.ports_up.with(port) : e.ports_up.without(port);
+  e.events.push({.kind = EventKind::kLocalPort, .port = port, .ok = up});
+  for (auto& qp : e.qps) {
+    if (qp && qp->peer != kNoSlot) {
+      e.apply_ports(*qp);
+      e.after_event(*qp);
+    }
+  }
+  e.announce_ports();
+  return {};
+}
+
+// A plane is usable when our port and the peer's port on it are. If the peer's last word leaves
+// none, its word is old: it has spoken through one of them.
+void Endpoint::Impl::apply_ports(Qp& qp) {
+  if (!qp.paths || qp.peer == kNoSlot) return;
+  PortMask usable = ports_up & peers[qp.peer].remote_ports;
+  if ((usable & qp.init.ev_profile->ports()).empty()) usable = ports_up;
+  qp.paths->set_usable_ports(usable);
+  refresh_bandwidth(qp);
+}
+
+void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
+  qp.planes_changed = false;
+  if (qp.peer == kNoSlot || !group(qp).controller) return;
+  const auto planes = static_cast<unsigned>(std::popcount(qp.paths->planes_in_use().bits()));
+  if (planes > 0) group(qp).controller->set_bandwidth(config.port_bits_per_second * planes);
+}
+
+void Endpoint::Impl::announce_ports() {
+  for (Peer& peer : peers) {
+    if (peer.live > 0) announce_ports_to(peer);
+  }
+}
+
+void Endpoint::Impl::announce_ports_to(Peer& peer) {
+  peer.status_id = next_status_id++;
+  peer.status_pending = true;
+  peer.status_tries = 0;
+  if (!peer.status_due) ++status_due_count;
+  peer.status_due = true;
+  refresh_endpoint_deadline();
+}
+
+// --- Sending
+// ---------------------------------------------------------------------------------------
+
+bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out) {
+  return (status_due_count > 0 && next_port_status(now, free_ports, out)) ||
+         (endpoint_probes_unsent > 0 && next_pending_probe(now, free_ports, out));
+}
+
+bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket& out) {
+  for (Peer& peer : peers) {
+    if (!peer.status_due) continue;
+    peer.status_due = false;
+    --status_due_count;
+    const DurationNs delay = kStatusRetryNs << std::min(peer.status_tries, kMaxStatusBackoff);
+    peer.status_retry_at = now + std::min(delay, kMaxStatusRetryNs);
+    if (peer.status_tries < kMaxStatusBackoff) ++peer.status_tries;
+    refresh_endpoint_deadline();
+    out = {};
+    out.destination = peer.address;
+    // Any port will do; retries take turns, since the first choice may lead into the dead plane.
+    PortMask candidates = free_ports & peer.remote_ports;
+    if (candidates.empty()) candidates = free_ports;
+    const auto choices = static_cast<unsigned>(std::popcount(candidates.bits()));
+    std::uint32_t bits = candidates.bits();
+    for (unsigned skip = peer.status_id + peer.status_tries; skip % choices != 0; --skip) {
+      bits &= bits - 1;
+    }
+    out.port = static_cast<PortId>(std::countr_zero(bits) + 1);
+    out.entropy = prng.next32();
+    out.local_qp = kEndpointQp;
+    out.packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
+                      .destination = kEndpointQp,
+                      .psn = Psn(peer.status_id)};
+    out.packet.body = wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate,
+                                            .port_status = ports_up.bits(),
+                                            .timestamp = {.ticks = ticks_at(now)}};
+    return true;
+  }
+  return false;
+}
+
+Status Endpoint::send_endpoint_probe(TimeNs now, const EndpointProbe& probe) {
+  Impl& e = *impl_;
+  const auto port = static_cast<unsigned>(probe.port);
+  if (port == 0 || port > e.config.port_count) return {ErrorCode::kInvalidArgument, "no such port"};
+  if (probe.timeout_ns <= 0) return {ErrorCode::kInvalidArgument, "timeout must be positive"};
+  PendingEndpointProbe* place = nullptr;
+  for (PendingEndpointProbe& pending : e.endpoint_probes) {
+    if (pending.used && pending.probe.request_id == probe.request_id) {
+      return {ErrorCode::kBusy, "a probe with this request id is waiting for its answer"};
+    }
+    if (!pending.used && place == nullptr) place = &pending;
+  }
+  if (place == nullptr) return {ErrorCode::kNoSpace, "too many endpoint probes outstanding"};
+  *place = {.used = true, .probe = probe, .expires_at = now + probe.timeout_ns};
+  ++e.endpoint_probes_unsent;
+  e.refresh_endpoint_deadline();
+  return {};
+}
+
+bool Endpoint::Impl::next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out) {
+  for (PendingEndpointProbe& pending : endpoint_probes) {
+    if (!pending.used || pending.sent || !free_ports.contains(pending.probe.port)) continue;
+    pending.sent = true;
+    pending.sent_at = now;
+    --endpoint_probes_unsent;
+    out = {};
+    out.destination = pending.probe.peer;
+    out.port = pending.probe.port;
+    out.entropy = pending.probe.entropy;
+    out.local_qp = kEndpointQp;
+    out.traffic_class = TrafficClass::kNoTrim;
+    out.packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
+                      .destination = kEndpointQp,
+                      .psn = Psn(pending.probe.request_id)};
+    out.packet.body = wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe,
+                                            .timestamp = {.ticks = ticks_at(now)}};
+    return true;
+  }
+  return false;
+}
+
+// --- Receiving
+// -------------------------------------------------------------------------------------
+
+DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arrival,
+                                               const wire::Packet& packet) {
+  const auto& request = *std::get_if<wire::EndpointRequest>(&packet.body);
+  const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
+  if (request.op == wire::EndpointOp::kPortStatusUpdate) {
+    const std::uint32_t slot = peer_index.find(arrival.source);
+    if (slot == kNoSlot || peers[slot].live == 0) return DropReason::kWrongSource;
+    Peer& peer = peers[slot];
+    const auto ahead = static_cast<std::int16_t>(id - peer.heard_status_id);
+    if (!peer.heard_status || ahead > 0) {
+      peer.heard_status = true;
+      peer.heard_status_id = id;
+      peer.remote_ports = PortMask(request.port_status);
+      events.push(
+          {.kind = EventKind::kRemotePorts, .ports = peer.remote_ports, .peer = peer.address});
+      for (auto& qp : qps) {
+        if (!qp || qp->peer != slot) continue;
+        apply_ports(*qp);
+        after_event(*qp);
+      }
+    }
+  }
+  ControlEntry entry;
+  entry.kind = ControlEntry::Kind::kEndpointResponse;
+  entry.op = request.op;
+  // The way back: the port it came in on, or any that is up.
+  entry.port = ports_up.contains(arrival.port) || ports_up.empty()
+                   ? arrival.port
+                   : static_cast<PortId>(std::countr_zero(ports_up.bits()) + 1);
+  entry.id = id;
+  entry.timestamp = request.timestamp;
+  entry.entropy = arrival.entropy;
+  entry.arrived_at = now;
+  entry.destination = arrival.source;
+  return queue_control(entry) ? DropReason::kNone : DropReason::kQueueFull;
+}
+
+DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arrival,
+                                                const wire::Packet& packet) {
+  const auto& response = *std::get_if<wire::EndpointResponse>(&packet.body);
+  const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
+  if (response.op == wire::EndpointOp::kPortStatusUpdate) {
+    const std::uint32_t slot = peer_index.find(arrival.source);
+    if (slot == kNoSlot || !peers[slot].status_pending || peers[slot].status_id != id) {
+      return DropReason::kUnknownProbe;
+    }
+    if (peers[slot].status_due) --status_due_count;
+    peers[slot].status_pending = peers[slot].status_due = false;
+    refresh_endpoint_deadline();
+    return DropReason::kNone;
+  }
+  for (PendingEndpointProbe& pending : endpoint_probes) {
+    if (!pending.used || !pending.sent || pending.probe.request_id != id) continue;
+    if (pending.probe.peer != arrival.source) return DropReason::kWrongSource;
+    events.push({.kind = EventKind::kEndpointAnswer,
+                 .port = pending.probe.port,
+                 .peer = arrival.source,
+                 .request_id = id,
+                 .rtt_ns = now - pending.sent_at});
+    pending.used = false;
+    refresh_endpoint_deadline();
+    return DropReason::kNone;
+  }
+  return DropReason::kUnknownProbe;
+}
+
+// --- Time
+// ------------------------------------------------------------------------------------------
+
+void Endpoint::Impl::expire_endpoint_ops(TimeNs now) {
+  for (Peer& peer : peers) {
+    if (peer.status_pending && !peer.status_due && peer.status_retry_at <= now) {
+      peer.status_due = true;
+      ++status_due_count;
+    }
+  }
+  for (PendingEndpointProbe& pending : endpoint_probes) {
+    if (!pending.used || pending.expires_at > now) continue;
+    if (!pending.sent) --endpoint_probes_unsent;
+    pending.used = false;
+    events.push({.kind = EventKind::kEndpointAnswer,
+                 .port = pending.probe.port,
+                 .ok = false,
+                 .peer = pending.probe.peer,
+                 .request_id = pending.probe.request_id});
+  }
+  refresh_endpoint_deadline();
+}
+
+// What is due to be sent waits for a port, not for time.
+void Endpoint::Impl::refresh_endpoint_deadline() {
+  endpoint_deadline = kNever;
+  for (const Peer& peer : peers) {
+    if (peer.status_pending && !peer.status_due) {
+      endpoint_deadline = std::min(endpoint_deadline, peer.status_retry_at);
+    }
+  }
+  for (const PendingEndpointProbe& pending : endpoint_probes) {
+    if (pending.used) endpoint_deadline = std::min(endpoint_deadline, pending.expires_at);
+  }
+}
+
+}  // namespace mrc::core

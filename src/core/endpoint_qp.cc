@@ -1,0 +1,340 @@
+// Queue pairs: creation, the way from RESET to RTS, failure, and the work posted to them.
+#include <bit>
+
+#include "core/endpoint_impl.h"
+
+namespace mrc::core {
+namespace {
+
+constexpr std::uint32_t kMaxQueueDepth = 65'535;
+
+Status check_rtr(const QpReadyToReceive& rtr) {
+  if (rtr.path_mtu < kMinPathMtu || rtr.path_mtu > kMaxPathMtu || rtr.path_mtu % 4 != 0) {
+    return {ErrorCode::kInvalidArgument, "path MTU must be a multiple of 4 in 256..8192"};
+  }
+  if (rtr.mpr_dest == 0) return {ErrorCode::kInvalidArgument, "MPR must be at least one unit"};
+  const auto remote = static_cast<std::uint32_t>(rtr.remote_qp);
+  if (rtr.remote_qp < kFirstUsableQp || remote > kQpNumberMask) {
+    return {ErrorCode::kInvalidArgument, "remote queue pair number is reserved or too large"};
+  }
+  return {};
+}
+
+Status check_rts(const QpReadyToSend& rts) {
+  if (rts.mpr == 0) return {ErrorCode::kInvalidArgument, "MPR must be at least one unit"};
+  if (rts.timeout > kMaxTimeout) {
+    return {ErrorCode::kInvalidArgument, "timeout exponent is above 24"};
+  }
+  if (rts.linear_retries > kMaxLinearRetries || rts.exponential_retries > kMaxExponentialRetries) {
+    return {ErrorCode::kInvalidArgument, "at most 7 linear and 25 exponential retries"};
+  }
+  return {};
+}
+
+constexpr Status no_such_qp() { return {ErrorCode::kNotFound, "no such queue pair"}; }
+
+}  // namespace
+
+Qp* Endpoint::Impl::find(QpNumber number) {
+  const std::uint32_t slot = qp_index.find(number);
+  return slot == kNoSlot ? nullptr : qps[slot].get();
+}
+
+const Qp* Endpoint::Impl::find(QpNumber number) const {
+  const std::uint32_t slot = qp_index.find(number);
+  return slot == kNoSlot ? nullptr : qps[slot].get();
+}
+
+// --- Life cycle
+// ------------------------------------------------------------------------------------
+
+Status Endpoint::create_qp(const QpConfig& config) {
+  Impl& e = *impl_;
+  const auto number = static_cast<std::uint32_t>(config.number);
+  if (config.number < kFirstUsableQp || number > kQpNumberMask) {
+    return {ErrorCode::kInvalidArgument, "queue pair number is reserved or too large"};
+  }
+  if (config.max_sends == 0 || config.max_sends > kMaxQueueDepth ||
+      config.max_receives > kMaxQueueDepth) {
+    return {ErrorCode::kInvalidArgument, "queue depth must be in 1..65535"};
+  }
+  if (e.find(config.number) != nullptr) {
+    return {ErrorCode::kAlreadyExists, "queue pair number is in use"};
+  }
+  for (std::uint32_t slot = 0; slot < e.qps.size(); ++slot) {
+    if (e.qps[slot]) continue;
+    e.qps[slot] = std::make_unique<Qp>(config, slot, e.events);
+    e.qps[slot]->incarnation = e.next_incarnation++;
+    e.qp_index.insert(config.number, slot);
+    return {};
+  }
+  return {ErrorCode::kNoSpace, "no room for another queue pair"};
+}
+
+Status Endpoint::init_qp(QpNumber number, const QpInit& init) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (qp->state != QpState::kReset) return {ErrorCode::kWrongState, "queue pair is not in RESET"};
+  if (init.ev_profile == nullptr) return {ErrorCode::kInvalidArgument, "an EV profile is needed"};
+  if (init.ev_profile->size() == 0 || init.ev_profile->size() > kMaxEvsPerQp) {
+    return {ErrorCode::kInvalidArgument, "an EV profile holds 1 to 1024 EVs"};
+  }
+  if ((init.ev_profile->ports() & PortMask::first(impl_->config.port_count)).empty()) {
+    return {ErrorCode::kInvalidArgument, "no EV of the profile uses a port of this endpoint"};
+  }
+  qp->init = init;
+  qp->paths = std::make_unique<PathSet>(
+      *init.ev_profile,
+      PathSetConfig{.min_active = init.ev_min_active, .active_evs = init.active_evs},
+      impl_->prng.next64(), *qp);
+  qp->state = QpState::kInit;
+  return {};
+}
+
+Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) {
+  Impl& e = *impl_;
+  Qp* qp = e.find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (qp->state != QpState::kInit) return {ErrorCode::kWrongState, "queue pair is not in INIT"};
+  const Status valid = check_rtr(rtr);
+  if (!valid.ok()) return valid;
+  qp->rtr = rtr;
+  const Status attached = e.attach_peer(*qp);
+  if (!attached.ok()) return attached;
+  qp->paths->set_probe_base(e.group(*qp).controller->base_rtt_ns());
+  qp->responder.start(rtr, qp->counters);
+  qp->state = QpState::kReadyToReceive;
+  e.apply_ports(*qp);
+  return {};
+}
+
+Status Endpoint::ready_to_send(TimeNs now, QpNumber number, const QpReadyToSend& rts) {
+  Impl& e = *impl_;
+  Qp* qp = e.find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (qp->state != QpState::kReadyToReceive) {
+    return {ErrorCode::kWrongState, "queue pair is not in RTR"};
+  }
+  const Status valid = check_rts(rts);
+  if (!valid.ok()) return valid;
+  qp->requester.start(
+      now,
+      {.rts = rts,
+       .path_mtu = qp->rtr.path_mtu,
+       .dynamic_mpr = qp->rtr.dynamic_mpr,
+       .network_trims = qp->init.cc.network_trims,
+       .sack_threshold_bytes = qp->rtr.sack_threshold_bytes},
+      {.paths = qp->paths.get(), .cc = e.group(*qp).controller.get(), .counters = &qp->counters});
+  qp->state = QpState::kReadyToSend;
+  return {};
+}
+
+Status Endpoint::fail_qp(TimeNs now, QpNumber number) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (qp->state == QpState::kReset) return {ErrorCode::kWrongState, "queue pair is in RESET"};
+  impl_->events.set_time(now);
+  impl_->fail(*qp, CompletionStatus::kFlushed);
+  return {};
+}
+
+Status Endpoint::reset_qp(QpNumber number) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  impl_->forget_work(*qp);
+  qp->paths.reset();
+  qp->counters = {};
+  qp->state = QpState::kReset;
+  return {};
+}
+
+Status Endpoint::destroy_qp(QpNumber number) {
+  Impl& e = *impl_;
+  Qp* qp = e.find(number);
+  if (qp == nullptr) return no_such_qp();
+  const std::uint32_t slot = qp->slot;
+  e.forget_work(*qp);
+  e.qp_index.erase(number);
+  e.qps[slot].reset();
+  return {};
+}
+
+// --- Peers
+// -----------------------------------------------------------------------------------------
+
+Status Endpoint::Impl::attach_peer(Qp& qp) {
+  std::uint32_t slot = peer_index.find(qp.rtr.remote);
+  if (slot == kNoSlot) {
+    for (slot = 0; slot < peers.size() && peers[slot].users > 0; ++slot) {
+    }
+    if (slot == peers.size()) return {ErrorCode::kNoSpace, "no room for another peer"};
+    peers[slot] = {};
+    peers[slot].address = qp.rtr.remote;
+    peer_index.insert(qp.rtr.remote, slot);
+  }
+  Peer& peer = peers[slot];
+  qp.peer = slot;
+  ++peer.users;
+  if (++peer.live == 1) {
+    // What an earlier incarnation of the peer said about its ports does not bind a new one.
+    peer.remote_ports = PortMask::first(kMaxPorts);
+    peer.heard_status = false;
+  }
+  CcGroup& g = group(qp);
+  if (!g.controller) {
+    const PortMask planes = qp.init.ev_profile->ports() & ports_up;
+    const auto plane_count = static_cast<unsigned>(std::popcount(planes.bits()));
+    const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
+    g.controller =
+        make_controller(qp.init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,
+                                     .mtu_bytes = wire::nominal_size(full, qp.rtr.path_mtu),
+                                     .hints = qp.init.hints});
+  }
+  if (!(ports_up == PortMask::first(config.port_count))) announce_ports_to(peer);
+  return {};
+}
+
+void Endpoint::Impl::leave_live(Qp& qp) {
+  if (qp.state != QpState::kReadyToReceive && qp.state != QpState::kReadyToSend) return;
+  Peer& peer = peers[qp.peer];
+  if (--peer.live == 0 && peer.status_pending) {
+    if (peer.status_due) --status_due_count;
+    peer.status_pending = peer.status_due = false;
+  }
+}
+
+void Endpoint::Impl::detach_peer(Qp& qp) {
+  if (qp.peer == kNoSlot) return;
+  Peer& peer = peers[qp.peer];
+  qp.peer = kNoSlot;
+  if (--peer.users > 0) return;
+  peer_index.erase(peer.address);
+  peer = {};
+}
+
+// --- Failure
+// ---------------------------------------------------------------------------------------
+
+void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence culprit) {
+  if (qp.state == QpState::kError) return;
+  leave_live(qp);
+  unpark(qp);
+  qp.requester.stop(status, culprit);
+  qp.responder.stop();
+  qp.state = QpState::kError;
+  timers.set(qp.slot, kNever);
+  events.push({.kind = EventKind::kQpError, .qp = qp.config.number, .status = status});
+  if (qp.peer != kNoSlot) wake_next(group(qp));
+  after_event(qp);
+}
+
+// Takes the queue pair out of every queue and forgets what was posted to it.
+void Endpoint::Impl::forget_work(Qp& qp) {
+  leave_live(qp);
+  unpark(qp);
+  qp.requester.reset();
+  qp.responder.reset();
+  if (qp.peer != kNoSlot && peers[qp.peer].users > 1) wake_next(group(qp));
+  detach_peer(qp);
+  timers.set(qp.slot, kNever);
+  const auto remove_from = [&qp](Ring<std::uint32_t>& ring) {
+    for (std::size_t n = ring.size(); n > 0; --n) {
+      const std::uint32_t slot = ring.front();
+      ring.pop_front();
+      if (slot != qp.slot) ring.push_back(slot);
+    }
+  };
+  remove_from(active);
+  remove_from(completions);
+  qp.active = qp.completion_queued = qp.ack_queued = false;
+  qp.incarnation = next_incarnation++;
+}
+
+// --- Work and queries
+// ------------------------------------------------------------------------------
+
+Status Endpoint::post_send(TimeNs now, QpNumber number, const SendRequest& request) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  const Status posted = qp->requester.post(now, request);
+  if (posted.ok()) impl_->after_event(*qp);
+  return posted;
+}
+
+Status Endpoint::post_receive(QpNumber number, const ReceiveRequest& request) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (qp->state == QpState::kReset || qp->state == QpState::kError) {
+    return {ErrorCode::kWrongState, "receives are posted between INIT and RTS"};
+  }
+  return qp->responder.post(request);
+}
+
+Status Endpoint::set_receive_window(QpNumber number, std::uint8_t units) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  return qp->responder.set_window_units(units);
+}
+
+Result<QpStatus> Endpoint::query_qp(QpNumber number) const {
+  const Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  QpStatus status;
+  status.state = qp->state;
+  status.sends_outstanding = qp->requester.outstanding();
+  status.receives_outstanding = qp->responder.outstanding();
+  status.counters = qp->counters;
+  if (qp->paths) {
+    status.good_evs = static_cast<std::uint16_t>(qp->paths->good_count());
+    status.bad_evs = static_cast<std::uint16_t>(qp->paths->bad_count());
+  }
+  if (qp->responder.started()) status.expected_psn = qp->responder.expected();
+  if (qp->peer != kNoSlot) {
+    const CongestionController& cc = *impl_->group(*qp).controller;
+    status.window_bytes = cc.window_bytes();
+    status.peer_bytes_in_flight = cc.in_flight_bytes();
+  }
+  if (qp->requester.started()) {
+    const SendWindow& window = qp->requester.window();
+    status.packets_in_flight = window.in_flight();
+    status.packets_lost = window.lost();
+    status.bytes_in_flight = window.in_flight_bytes();
+    status.window_psns = qp->requester.window_psns();
+    status.next_psn = psn_of(window.next());
+    status.oldest_unacknowledged = psn_of(window.oldest());
+    status.smoothed_rtt_ns = qp->requester.rtt().smoothed();
+  }
+  return status;
+}
+
+Result<EvState> Endpoint::query_ev(QpNumber number, EvIndex ev) const {
+  const Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (!qp->paths || static_cast<unsigned>(ev) >= qp->paths->size()) {
+    return Status{ErrorCode::kNotFound, "no such EV"};
+  }
+  return qp->paths->state(ev);
+}
+
+Result<EvCounters> Endpoint::query_ev_counters(QpNumber number, EvIndex ev) const {
+  const Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (!qp->paths || static_cast<unsigned>(ev) >= qp->paths->size()) {
+    return Status{ErrorCode::kNotFound, "no such EV"};
+  }
+  return qp->paths->counters(ev);
+}
+
+Status Endpoint::set_ev_denied(TimeNs now, QpNumber number, EvIndex ev, bool denied) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (!qp->paths || static_cast<unsigned>(ev) >= qp->paths->size()) {
+    return {ErrorCode::kNotFound, "no such EV"};
+  }
+  impl_->events.set_time(now);
+  qp->paths->set_denied(ev, denied, now);
+  impl_->after_event(*qp);
+  return {};
+}
+
+}  // namespace mrc::core

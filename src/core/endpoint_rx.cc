@@ -1,0 +1,186 @@
+// The receive path: from a packet to the queue pair it belongs to, and the answers it causes.
+#include "core/endpoint_impl.h"
+
+namespace mrc::core {
+
+RxResult Endpoint::on_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet) {
+  Impl& e = *impl_;
+  e.events.set_time(now);
+  RxResult result;
+  result.drop = e.dispatch(now, arrival, packet, result);
+  ++e.counters.drops[static_cast<std::size_t>(result.drop)];
+  return result;
+}
+
+DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                                    RxResult& result) {
+  const auto port = static_cast<unsigned>(arrival.port);
+  if (port == 0 || port > config.port_count) return DropReason::kBadPort;
+  PortCounters& traffic = counters.ports[port - 1];
+  ++traffic.packets_received;
+  traffic.bytes_received += wire::nominal_size(packet, arrival.payload_length);
+
+  const bool trimmed = arrival.trim != TrimState::kWhole;
+  const wire::Opcode opcode = packet.bth.opcode;
+  if (trimmed && !wire::is_write(opcode)) return DropReason::kTrimmed;
+  if (packet.bth.destination == kEndpointQp) {
+    if (opcode == wire::Opcode::kEndpointRequest) return on_endpoint_request(now, arrival, packet);
+    if (opcode == wire::Opcode::kEndpointResponse) {
+      return on_endpoint_response(now, arrival, packet);
+    }
+    return DropReason::kUnknownQp;
+  }
+  Qp* qp = find(packet.bth.destination);
+  if (qp == nullptr) return DropReason::kUnknownQp;
+  if (qp->peer == kNoSlot) return DropReason::kQpNotReady;
+  if (arrival.source != qp->rtr.remote) return DropReason::kWrongSource;
+  if (wire::is_write(opcode)) {
+    result = on_write(now, arrival, packet, *qp);
+    return result.drop;
+  }
+  if (opcode == wire::Opcode::kProbe) return on_probe(now, arrival, packet, *qp);
+  return on_feedback(now, packet, *qp);
+}
+
+RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                                  Qp& qp) {
+  RxResult result;
+  Answer answer{.psn = packet.bth.psn};
+  if (!qp.responder.started()) {
+    result.drop = DropReason::kQpNotReady;
+    if (qp.state == QpState::kError) {
+      answer.kind = AnswerKind::kNack;
+      answer.reason = wire::NackReason::kUnexpectedEvent;
+      queue_answer(now, arrival, packet, qp, answer);
+    }
+    return result;
+  }
+  result.drop = qp.responder.on_write(now, arrival, packet, memory, qp.config.domain,
+                                      result.placement, answer);
+  queue_answer(now, arrival, packet, qp, answer);
+  if (result.drop == DropReason::kAccessDenied) {
+    events.push({.kind = EventKind::kAccessRefused, .qp = qp.config.number});
+  }
+  if (answer.fatal) {
+    fail(qp, answer.status);
+    return result;
+  }
+  if (result.drop == DropReason::kNone) qp.requester.on_receiving(now);
+  after_event(qp);
+  return result;
+}
+
+DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                                    Qp& qp) {
+  if (!qp.responder.started()) return DropReason::kQpNotReady;
+  const auto* probe = std::get_if<wire::Probe>(&packet.body);
+  if (probe == nullptr) return DropReason::kBadHeaderField;
+  ControlEntry entry;
+  entry.kind = ControlEntry::Kind::kProbeAnswer;
+  entry.mark = arrival.congestion_experienced ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
+  entry.port = arrival.port;
+  entry.incarnation = qp.incarnation;
+  entry.slot = qp.slot;
+  entry.id = probe->probe_id;
+  entry.timestamp = probe->timestamp;
+  entry.entropy = arrival.entropy;
+  entry.arrived_at = now;
+  if (!queue_control(entry)) return DropReason::kQueueFull;
+  // A sender that lost our transport ACK asks in this way.
+  if (qp.responder.messages_closed() > 0) queue_ack(qp, arrival.port);
+  return DropReason::kNone;
+}
+
+DropReason Endpoint::Impl::on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp) {
+  if (qp.state != QpState::kReadyToSend) return DropReason::kQpNotReady;
+  Requester::Verdict verdict;
+  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
+    verdict.drop = qp.requester.on_sack(now, *sack);
+  } else if (const auto* nack = std::get_if<wire::Nack>(&packet.body)) {
+    verdict = qp.requester.on_nack(now, *nack);
+  } else if (const auto* ack = std::get_if<wire::Ack>(&packet.body)) {
+    verdict = qp.requester.on_ack(now, packet.bth.psn, *ack);
+  } else {
+    return DropReason::kUnknownQp;  // endpoint operations go to QPN 2
+  }
+  if (verdict.fatal) {
+    fail(qp, verdict.status, verdict.culprit);
+    return DropReason::kNone;
+  }
+  wake_next(group(qp));
+  after_event(qp);
+  return verdict.drop;
+}
+
+void Endpoint::on_corrupt_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet) {
+  Impl& e = *impl_;
+  e.events.set_time(now);
+  count_drop(DropReason::kBadIcrc);
+  Qp* qp = e.find(packet.bth.destination);
+  if (qp == nullptr || !qp->responder.started() || arrival.source != qp->rtr.remote) return;
+  if (!wire::is_write(packet.bth.opcode) || !qp->responder.on_corrupt(arrival.entropy)) return;
+  const Answer answer{.kind = AnswerKind::kSack,
+                      .psn = qp->responder.cumulative(),
+                      .mark = wire::PathMark::kAlwaysSkip};
+  wire::Packet about = packet;
+  about.bth.has_timestamp = false;
+  e.queue_answer(now, arrival, about, *qp, answer);
+}
+
+// --- Answers
+// ---------------------------------------------------------------------------------------
+
+void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                                  Qp& qp, const Answer& answer) {
+  if (answer.kind != AnswerKind::kNothing) {
+    ControlEntry entry;
+    using enum ControlEntry::Kind;
+    entry.kind = answer.kind == AnswerKind::kSack   ? kSack
+                 : answer.kind == AnswerKind::kNack ? kNack
+                                                    : kNak;
+    entry.mark = answer.mark;
+    entry.reason = answer.reason;
+    entry.syndrome = answer.syndrome;
+    entry.port = arrival.port;
+    entry.incarnation = qp.incarnation;
+    entry.slot = qp.slot;
+    entry.psn = answer.psn;
+    const auto* write = std::get_if<wire::Write>(&packet.body);
+    if (write != nullptr && packet.bth.has_timestamp) entry.timestamp = write->timestamp;
+    entry.entropy = arrival.entropy;
+    entry.arrived_at = now;
+    queue_control(entry);
+  }
+  if (answer.acknowledge) queue_ack(qp, arrival.port);
+}
+
+void Endpoint::Impl::queue_ack(Qp& qp, PortId port) {
+  if (qp.ack_queued) return;
+  ControlEntry entry;
+  entry.kind = ControlEntry::Kind::kAck;
+  entry.port = port;
+  entry.incarnation = qp.incarnation;
+  entry.slot = qp.slot;
+  qp.ack_queued = queue_control(entry);
+}
+
+bool Endpoint::Impl::queue_control(const ControlEntry& entry) {
+  if (control.push_back(entry)) return true;
+  ++counters.control_dropped;
+  return false;
+}
+
+// After anything that may have changed what a queue pair wants: send, report, wake up.
+void Endpoint::Impl::after_event(Qp& qp) {
+  if (qp.planes_changed) refresh_bandwidth(qp);
+  if (!qp.active && !qp.parked && (qp.requester.wants_to_send() || qp.requester.probe_wanted())) {
+    activate(qp);
+  }
+  if (qp.parked && qp.requester.probe_wanted()) unpark(qp);
+  if (!qp.completion_queued && (qp.requester.has_completion() || qp.responder.has_completion())) {
+    qp.completion_queued = completions.push_back(qp.slot);
+  }
+  refresh_timer(qp);
+}
+
+}  // namespace mrc::core

@@ -1,0 +1,215 @@
+// The transmit path: answers first, then endpoint requests, then the queue pairs in turn.
+#include <algorithm>
+
+#include "base/planted_bug.h"
+#include "core/endpoint_impl.h"
+
+namespace mrc::core {
+namespace {
+
+// A queue pair keeps its turn until it has sent this much.
+constexpr std::uint32_t kTurnBytes = 4096;
+// Answers behind one that waits for its port get their chance.
+constexpr std::size_t kControlLookahead = 8;
+
+}  // namespace
+
+bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
+  Impl& e = *impl_;
+  const PortMask usable =
+      free_ports & (MRC_BUG(kSendsOnDownPort) ? PortMask::first(e.config.port_count) : e.ports_up);
+  if (usable.empty()) return false;
+  e.events.set_time(now);
+  if (!e.next_control(now, usable, out) && !e.next_endpoint_request(now, usable, out) &&
+      !e.next_from_qps(now, usable, out)) {
+    return false;
+  }
+  e.count_sent(out);
+  return true;
+}
+
+void Endpoint::Impl::count_sent(const TxPacket& out) {
+  PortCounters& port = counters.ports[static_cast<std::size_t>(out.port) - 1];
+  ++port.packets_sent;
+  port.bytes_sent += wire::nominal_size(out.packet, out.payload_length);
+}
+
+// --- Answers
+// ---------------------------------------------------------------------------------------
+
+bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out) {
+  for (std::size_t tries = std::min(control.size(), kControlLookahead); tries > 0;) {
+    if (control.empty()) return false;
+    const ControlEntry entry = control.front();
+    control.pop_front();
+    Qp* qp = entry.slot == kNoSlot ? nullptr : qps[entry.slot].get();
+    const bool for_endpoint = entry.kind == ControlEntry::Kind::kEndpointResponse;
+    if (!for_endpoint && (qp == nullptr || qp->incarnation != entry.incarnation)) continue;
+    if (build_control(now, free_ports, entry, out)) return true;
+    control.push_back(entry);
+    --tries;
+  }
+  return false;
+}
+
+bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry,
+                                   TxPacket& out) {
+  using enum ControlEntry::Kind;
+  out = {};
+  wire::Bth& bth = out.packet.bth;
+  if (entry.kind == kEndpointResponse) {
+    if (!free_ports.contains(entry.port)) return false;
+    out.destination = entry.destination;
+    out.port = entry.port;
+    out.entropy = entry.entropy;
+    out.local_qp = kEndpointQp;
+    bth.opcode = wire::Opcode::kEndpointResponse;
+    bth.destination = kEndpointQp;
+    bth.psn = Psn(entry.id);
+    out.packet.body =
+        wire::EndpointResponse{.op = entry.op, .timestamp_ticks = entry.timestamp.ticks};
+    return true;
+  }
+  Qp& qp = *qps[entry.slot];
+  out.ev = qp.paths->choose_control(free_ports, entry.port);
+  if (out.ev == kNoEv) return false;
+  out.profile = qp.init.ev_profile;
+  out.port = out.profile->port(out.ev);
+  out.entropy = out.profile->entry(out.ev).entropy;
+  out.destination = qp.rtr.remote;
+  out.local_qp = qp.config.number;
+  bth.destination = qp.rtr.remote_qp;
+  const auto local16 = static_cast<std::uint16_t>(qp.config.number);
+  const auto remote16 = static_cast<std::uint16_t>(qp.rtr.remote_qp);
+  if (entry.kind == kNack) {
+    ++qp.counters.nacks_sent;
+    bth.opcode = wire::Opcode::kNack;
+    bth.psn = entry.psn;
+    out.packet.body = wire::Nack{.reason = entry.reason,
+                                 .entropy = entry.entropy,
+                                 .source_context = local16,
+                                 .destination_context = remote16,
+                                 .psn = entry.psn,
+                                 .timestamp_ticks = entry.timestamp.ticks};
+  } else if (entry.kind == kAck || entry.kind == kNak) {
+    const bool nak = entry.kind == kNak;
+    if (!nak) qp.ack_queued = false;
+    ++qp.counters.acks_sent;
+    bth.opcode = wire::Opcode::kAck;
+    bth.psn = nak ? entry.psn : qp.responder.cumulative();
+    out.packet.body =
+        wire::Ack{.syndrome = nak ? entry.syndrome : wire::kSyndromeAck,
+                  .msn = static_cast<std::uint32_t>(qp.responder.messages_closed()) & 0xFF'FFFF};
+  } else {
+    build_sack(now, entry, qp, out);
+  }
+  return true;
+}
+
+void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
+                                TxPacket& out) const {
+  wire::Sack sack;
+  sack.mark = entry.mark;
+  sack.probe_answer = entry.kind == ControlEntry::Kind::kProbeAnswer;
+  sack.offset_or_probe_id = entry.id;
+  sack.entropy = entry.entropy;
+  sack.source_context = static_cast<std::uint16_t>(qp.config.number);
+  sack.destination_context = static_cast<std::uint16_t>(qp.rtr.remote_qp);
+  qp.responder.fill_sack(sack.probe_answer ? qp.responder.cumulative() : entry.psn, sack);
+  sack.timestamp_ticks = entry.timestamp.ticks;
+  if (config.add_service_time) {
+    const DurationNs tick = entry.timestamp.microseconds ? kMicrosecondNs : kTickNs;
+    sack.timestamp_ticks += static_cast<std::uint16_t>((now - entry.arrived_at) / tick);
+  }
+  ++qp.counters.sacks_sent;
+  out.packet.bth.opcode = wire::Opcode::kSack;
+  out.packet.bth.psn = sack.cumulative;
+  out.packet.body = sack;
+}
+
+// --- Queue pairs in turn
+// ---------------------------------------------------------------------------
+
+bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out) {
+  for (std::size_t tries = active.size(); tries > 0; --tries) {
+    Qp& qp = *qps[active.front()];
+    const SendOutcome outcome = try_send(now, free_ports, qp, out);
+    const bool keeps_turn = outcome == SendOutcome::kSent && qp.turn_bytes < kTurnBytes;
+    if (!keeps_turn) {
+      active.pop_front();
+      qp.turn_bytes = 0;
+      qp.active = false;
+      if (outcome == SendOutcome::kSent || outcome == SendOutcome::kNoPath) activate(qp);
+      if (outcome == SendOutcome::kWindowClosed) park(qp);
+    }
+    if (outcome != SendOutcome::kWindowClosed) wake_next(group(qp));
+    refresh_timer(qp);
+    if (outcome == SendOutcome::kSent) return true;
+  }
+  return false;
+}
+
+SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out) {
+  OutgoingData data;
+  const QpNumber remote = qp.rtr.remote_qp;
+  const SendOutcome probed =
+      qp.requester.next_probe(now, free_ports, {qp.config.number, remote}, data);
+  SendOutcome outcome = probed;
+  if (probed != SendOutcome::kSent) {
+    outcome = qp.requester.next_data(now, free_ports, remote, data);
+    // A probe that waits for its port keeps the queue pair in the round.
+    if (probed == SendOutcome::kNoPath && outcome != SendOutcome::kSent) return probed;
+    if (outcome != SendOutcome::kSent) return outcome;
+  }
+  out.packet = data.packet;
+  out.destination = qp.rtr.remote;
+  out.ev = data.ev;
+  out.profile = qp.init.ev_profile;
+  out.port = out.profile->port(data.ev);
+  out.entropy = out.profile->entry(data.ev).entropy;
+  out.local_qp = qp.config.number;
+  out.local_address = data.local_address;
+  out.payload_length = data.payload_length;
+  const bool trimmable = qp.init.cc.network_trims && probed != SendOutcome::kSent;
+  out.traffic_class = !trimmable            ? TrafficClass::kNoTrim
+                      : data.retransmission ? TrafficClass::kTrimmableRetransmission
+                                            : TrafficClass::kTrimmable;
+  qp.turn_bytes += std::max<std::uint32_t>(data.payload_length, 1);
+  return outcome;
+}
+
+void Endpoint::Impl::activate(Qp& qp) {
+  MRC_ASSERT(!qp.parked);
+  if (!qp.active) qp.active = active.push_back(qp.slot);
+}
+
+void Endpoint::Impl::park(Qp& qp) {
+  CcGroup& g = group(qp);
+  qp.parked = true;
+  qp.next_parked = kNoSlot;
+  if (g.parked_head == kNoSlot) {
+    g.parked_head = qp.slot;
+  } else {
+    qps[g.parked_tail]->next_parked = qp.slot;
+  }
+  g.parked_tail = qp.slot;
+}
+
+// Takes a queue pair out of the line, wherever it stands.
+void Endpoint::Impl::unpark(Qp& qp) {
+  if (!qp.parked) return;
+  CcGroup& g = group(qp);
+  std::uint32_t before = kNoSlot;
+  for (std::uint32_t at = g.parked_head; at != qp.slot; at = qps[at]->next_parked)
+    before = at;
+  (before == kNoSlot ? g.parked_head : qps[before]->next_parked) = qp.next_parked;
+  if (g.parked_tail == qp.slot) g.parked_tail = before;
+  qp.parked = false;
+  activate(qp);
+}
+
+void Endpoint::Impl::wake_next(CcGroup& g) {
+  if (g.parked_head != kNoSlot) unpark(*qps[g.parked_head]);
+}
+
+}  // namespace mrc::core

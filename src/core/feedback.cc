@@ -1,0 +1,239 @@
+// What SACKs, NACKs and transport acknowledgements do to the requester's records.
+#include <algorithm>
+#include <bit>
+
+#include "base/planted_bug.h"
+#include "core/requester.h"
+
+namespace mrc::core {
+namespace {
+
+constexpr std::uint32_t kReceivedUnitsMask = 0xFF'FFFF;
+constexpr std::uint32_t kHalfReceivedUnits = 0x80'0000;
+constexpr std::uint32_t kMessageCountMask = 0xFF'FFFF;
+
+bool status_of_nak(std::uint8_t syndrome, CompletionStatus& status) {
+  using enum CompletionStatus;
+  switch (syndrome) {
+    case wire::kSyndromeNakInvalidRequest:
+      status = kRemoteInvalidRequest;
+      return true;
+    case wire::kSyndromeNakRemoteAccess:
+      status = kRemoteAccess;
+      return true;
+    case wire::kSyndromeNakRemoteOperation:
+      status = kRemoteOperation;
+      return true;
+    case wire::kSyndromeNakImmediateLimit:
+      status = kImmediateLimit;
+      return true;
+    case wire::kSyndromeNakReceiveQueueEmpty:
+      status = kReceiveMissing;
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
+  view.cumulative = sequence_near(window_.oldest() - 1, sack.cumulative);
+  if (view.cumulative >= window_.next()) return false;
+  view.base = view.cumulative + static_cast<Sequence>(std::int64_t{sack.bitmap_offset});
+  view.bitmap = sack.bitmap;
+  const std::uint32_t ahead = (sack.received_units - newest_received_units_) & kReceivedUnitsMask;
+  view.fresh = view.cumulative + 1 >= window_.oldest() && ahead < kHalfReceivedUnits;
+  if (view.fresh) newest_received_units_ = sack.received_units;
+  if (MRC_BUG(kStaleSackIsFresh)) view.fresh = true;
+  return true;
+}
+
+DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
+  if (!started_) return DropReason::kQpNotReady;
+  SackView view;
+  if (!read_sack(sack, view)) return DropReason::kStaleFeedback;
+  ++links_.counters->sacks_received;
+  AckSample sample{
+      .now = now, .window_penalty = sack.window_penalty, .restore_window = sack.restore_window};
+  settled_bytes_ = 0;
+  if (sack.probe_answer) {
+    const DropReason drop = on_probe_answer(now, sack, sample);
+    if (drop != DropReason::kNone) return drop;
+    sample.marked = sack.mark == wire::PathMark::kSkipOnce;
+  } else {
+    const Sequence trigger =
+        view.cumulative + static_cast<Sequence>(std::int64_t{sack.trigger_offset()});
+    apply_path_mark(now, sack, answered_ev(sack, trigger));
+    sample.marked = sack.mark == wire::PathMark::kSkipOnce;
+    if (window_.contains(trigger)) settle_trigger(now, sack, trigger, sample);
+  }
+  settle_up_to(now, view.cumulative);
+  settle_bitmap(now, view);
+  if (setup_.dynamic_mpr && view.fresh && sack.window_units != 0) {
+    window_psns_ = std::min(sack.window_units, setup_.rts.mpr) * kWindowUnitPsns;
+  }
+  sample.acked_bytes = settled_bytes_;
+  links_.cc->on_ack(sample);
+  note_feedback(now);
+  detect_losses(now, view);
+  return DropReason::kNone;
+}
+
+// The path of the packet that was answered. The echoed entropy decides; the record saves the
+// search.
+EvIndex Requester::answered_ev(const wire::Sack& sack, Sequence trigger) const {
+  const EvProfile& profile = links_.paths->profile();
+  if (window_.contains(trigger)) {
+    const EvIndex ev = window_.record(trigger).ev;
+    if (profile.matches(ev, sack.entropy)) return ev;
+  }
+  return sack.mark == wire::PathMark::kNone ? kNoEv : profile.find(sack.entropy);
+}
+
+void Requester::apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev) {
+  if (ev == kNoEv) return;
+  if (sack.mark == wire::PathMark::kSkipOnce) {
+    ++links_.counters->marked;
+    links_.paths->on_marked(ev);
+  } else if (sack.mark == wire::PathMark::kAlwaysSkip) {
+    links_.paths->on_always_skip(ev, now);
+  }
+}
+
+// The reflected stamp is the one we sent plus the responder's residence time. A stamp that does not
+// fit between the transmission and now belongs to another transmission of the packet, or to nobody.
+bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected,
+                               AckSample& sample) {
+  const DurationNs elapsed = now - sent_at;
+  const auto service_ticks = static_cast<std::uint16_t>(reflected - ticks_at(sent_at));
+  const DurationNs service = service_ticks * kTickNs;
+  if (elapsed <= 0 || service >= elapsed + kTickNs) return false;
+  const DurationNs rtt = std::max<DurationNs>(elapsed - service, 1);
+  rtt_.add(rtt);
+  sample.rtt_ns = rtt;
+  return true;
+}
+
+void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger,
+                               AckSample& sample) {
+  const PacketRecord& packet = window_.record(trigger);
+  bool unambiguous = packet.transmissions == 1;
+  if (packet.state == PacketState::kInFlight &&
+      links_.paths->profile().matches(packet.ev, sack.entropy)) {
+    const bool stamp_fits = add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, sample);
+    unambiguous = unambiguous || stamp_fits;
+  }
+  settle(now, trigger, unambiguous);
+}
+
+// One packet has arrived. `unambiguous`: we know it was its last transmission.
+void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
+  const PacketRecord packet = window_.record(seq);
+  if (packet.state == PacketState::kAcknowledged) return;
+  if (packet.state == PacketState::kLost) {
+    note_spurious(packet, now);
+  } else {
+    const bool too_early = now - packet.sent_at < rtt_.minimum() / 2;
+    if (unambiguous) {
+      if (!MRC_BUG(kNoPathOrderRule)) window_.overtake_before(seq);
+      newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, packet.sent_at);
+      links_.paths->on_delivered(packet.ev);
+    } else if (too_early) {
+      note_spurious(packet, now);
+    }
+    if (!MRC_BUG(kInFlightLeaks)) links_.cc->on_left_network(packet.nominal_bytes);
+    settled_bytes_ += packet.nominal_bytes;
+  }
+  window_.acknowledge(seq);
+  ++acked_since_spurious_;
+  progress_at_ = now;
+  retries_ = 0;
+}
+
+void Requester::settle_up_to(TimeNs now, Sequence last) {
+  for (Sequence seq = window_.oldest(); seq <= last; ++seq) {
+    settle(now, seq, window_.record(seq).transmissions == 1);
+  }
+  if (last >= window_.oldest()) window_.advance_to(last + 1);
+}
+
+void Requester::settle_bitmap(TimeNs now, const SackView& view) {
+  std::uint64_t bits = view.bitmap;
+  Sequence base = view.base;
+  if (base < window_.oldest()) {  // an old SACK, or a base at or below the cumulative PSN
+    const Sequence behind = window_.oldest() - base;
+    bits = behind < 64 ? bits >> behind : 0;
+    base = window_.oldest();
+  }
+  if (base >= window_.next()) return;
+  if (window_.next() - base < 64) bits &= (std::uint64_t{1} << (window_.next() - base)) - 1;
+  for (bits &= ~window_.acknowledged_bits(base); bits != 0; bits &= bits - 1) {
+    const Sequence seq = base + static_cast<unsigned>(std::countr_zero(bits));
+    settle(now, seq, window_.record(seq).transmissions == 1);
+  }
+}
+
+void Requester::note_feedback(TimeNs now) {
+  activity_at_ = now;
+  tail_probes_ = 0;
+  tail_probe_due_ = false;
+}
+
+Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
+  if (!started_) return {.drop = DropReason::kQpNotReady};
+  const Sequence seq = sequence_near(window_.oldest(), nack.psn);
+  if (!window_.contains(seq)) return {.drop = DropReason::kStaleFeedback};
+  const PacketRecord packet = window_.record(seq);
+  if (nack.reason == wire::NackReason::kUnexpectedEvent) {
+    return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .culprit = seq};
+  }
+  // A NACK about an earlier transmission says nothing about the one on its way.
+  if (packet.state != PacketState::kInFlight ||
+      !links_.paths->profile().matches(packet.ev, nack.entropy)) {
+    return {.drop = DropReason::kStaleFeedback};
+  }
+  note_feedback(now);
+  const bool trimmed = nack.reason == wire::NackReason::kTrimmed;
+  if (trimmed) links_.paths->on_trimmed(packet.ev);
+  if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
+    declare_lost(now, seq, LossCause::kTrimmed);
+    links_.cc->on_trim(now, packet.nominal_bytes, !trimmed);
+  } else {
+    declare_lost(now, seq, LossCause::kRefused);
+  }
+  return {};
+}
+
+Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) {
+  if (!started_) return {.drop = DropReason::kQpNotReady};
+  if (ack.syndrome == wire::kSyndromeAck) {
+    const std::uint64_t newly = (ack.msn - completed_) & kMessageCountMask;
+    if (newly == 0 || newly > segmented_ - completed_) return {.drop = DropReason::kStaleFeedback};
+    complete_messages(now, newly);
+    return {};
+  }
+  Verdict verdict{.fatal = true};
+  verdict.culprit = sequence_near(window_.oldest(), psn);
+  if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
+  if (!window_.contains(verdict.culprit)) return {.drop = DropReason::kStaleFeedback};
+  return verdict;
+}
+
+// A complete message has arrived whole, whether or not its SACKs came through.
+void Requester::complete_messages(TimeNs now, std::uint64_t count) {
+  const Message& newest = message(completed_ + count - 1);
+  settled_bytes_ = 0;
+  settle_up_to(now, newest.first + newest.packets - 1);
+  for (std::uint64_t m = completed_; m < completed_ + count; ++m) {
+    if (message(m).request.with_immediate) ++immediates_completed_;
+  }
+  completed_ += count;
+  links_.counters->messages_completed += count;
+  if (settled_bytes_ > 0) links_.cc->on_ack({.now = now, .acked_bytes = settled_bytes_});
+  progress_at_ = now;
+  retries_ = 0;
+  note_feedback(now);
+}
+
+}  // namespace mrc::core

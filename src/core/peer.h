@@ -1,0 +1,39 @@
+// What is shared by all queue pairs towards one destination.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "base/types.h"
+#include "core/cc/congestion.h"
+
+namespace mrc::core {
+
+// A congestion controller and the queue pairs that wait for its window, in the order they came.
+struct CcGroup {
+  std::unique_ptr<CongestionController> controller;
+  std::uint32_t parked_head = 0xFFFF'FFFF;
+  std::uint32_t parked_tail = 0xFFFF'FFFF;
+};
+
+struct Peer {
+  Address address;
+  std::uint32_t users = 0;        // queue pairs connected to it; 0 = the entry is free
+  std::uint32_t live = 0;         // of these, in RTR or RTS
+  std::array<CcGroup, 2> groups;  // by CcAlgorithm
+
+  // The peer's ports, as it told us. Ids tell newer news from older.
+  PortMask remote_ports = PortMask::first(kMaxPorts);
+  bool heard_status = false;
+  std::uint16_t heard_status_id = 0;
+
+  // Our own port status on its way to the peer.
+  bool status_pending = false;  // not yet answered
+  bool status_due = false;      // to be sent now
+  std::uint16_t status_id = 0;
+  std::uint8_t status_tries = 0;
+  TimeNs status_retry_at = kNever;
+};
+
+}  // namespace mrc::core

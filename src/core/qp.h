@@ -1,0 +1,82 @@
+// One queue pair: its two halves, its paths, and where it stands with the scheduler.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/types.h"
+#include "core/config.h"
+#include "core/counters.h"
+#include "core/event_log.h"
+#include "core/path_set.h"
+#include "core/requester.h"
+#include "core/responder.h"
+
+namespace mrc::core {
+
+inline constexpr std::uint32_t kNoSlot = 0xFFFF'FFFF;
+
+class Qp final : public PathObserver {
+ public:
+  Qp(const QpConfig& qp_config, std::uint32_t qp_slot, EventLog& events)
+      : config(qp_config),
+        slot(qp_slot),
+        requester(qp_config.max_sends),
+        responder(qp_config.max_receives),
+        events_(&events) {}
+
+  // PathObserver
+  void on_ev_state(EvIndex ev, EvState ev_state, std::uint32_t drops) override {
+    events_->push({.kind = EventKind::kEvState,
+                   .qp = config.number,
+                   .ev = ev,
+                   .port = init.ev_profile->port(ev),
+                   .ev_state = ev_state,
+                   .drop_count = drops});
+  }
+  void on_ev_floor(EvIndex ev) override {
+    events_->push({.kind = EventKind::kEvFloorReached,
+                   .qp = config.number,
+                   .ev = ev,
+                   .port = init.ev_profile->port(ev)});
+  }
+  void on_plane_usable(PortId port, bool usable) override {
+    planes_changed = true;
+    events_->push({.kind = usable ? EventKind::kPlaneBack : EventKind::kPlaneLost,
+                   .qp = config.number,
+                   .port = port});
+  }
+
+  std::size_t memory_bytes() const {
+    return sizeof(Qp) + requester.memory_bytes() + responder.memory_bytes() +
+           (paths ? sizeof(PathSet) + paths->memory_bytes() : 0);
+  }
+
+  const QpConfig config;
+  const std::uint32_t slot;
+  QpState state = QpState::kReset;
+  QpInit init;
+  QpReadyToReceive rtr;
+  QpCounters counters;
+  std::unique_ptr<PathSet> paths;
+  Requester requester;
+  Responder responder;
+
+  // Links into the endpoint's tables; kNoSlot before RTR.
+  std::uint32_t peer = kNoSlot;
+
+  // Scheduler.
+  bool active = false;  // in the ring of queue pairs that want to send
+  bool parked = false;  // waits for the congestion window of its peer
+  std::uint32_t next_parked = kNoSlot;
+  std::uint32_t turn_bytes = 0;
+  bool ack_queued = false;  // a transport ACK waits in the control queue
+  bool completion_queued = false;
+  bool planes_changed = false;
+  std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart
+
+ private:
+  EventLog* events_;
+};
+
+}  // namespace mrc::core

@@ -1,0 +1,287 @@
+#include "core/requester.h"
+
+#include <algorithm>
+
+#include "base/planted_bug.h"
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kTimeoutUnitNs = 1024;
+constexpr DurationNs kMaxRetryIntervalNs = 32 * kSecondNs;
+constexpr DurationNs kMaxTailProbeDelayNs = 10 * kMillisecondNs;
+constexpr unsigned kMaxBackoffShift = 20;
+
+std::uint32_t packets_for(std::uint32_t length, std::uint32_t mtu) {
+  return length == 0 ? 1 : (length - 1) / mtu + 1;
+}
+
+wire::Opcode write_opcode(bool first, bool last, bool with_immediate) {
+  using enum wire::Opcode;
+  if (first && last) return with_immediate ? kWriteOnlyImm : kWriteOnly;
+  if (last) return with_immediate ? kWriteLastImm : kWriteLast;
+  return first ? kWriteFirst : kWriteMiddle;
+}
+
+}  // namespace
+
+void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links) {
+  setup_ = setup;
+  links_ = links;
+  window_psns_ = setup.rts.mpr * kWindowUnitPsns;
+  window_ = SendWindow(window_psns_, links.paths->size(), first_sequence(setup.rts.first_psn));
+  rtt_ = RttEstimator(links.cc->base_rtt_ns());
+  progress_at_ = activity_at_ = now;
+  started_ = true;
+}
+
+void Requester::stop(CompletionStatus status, Sequence culprit) {
+  std::uint64_t blamed = completed_;
+  if (started_ && window_.contains(culprit)) {
+    blamed = message_number(window_.record(culprit).message_slot);
+  }
+  if (started_) links_.cc->on_left_network(window_.in_flight_bytes());
+  for (std::uint64_t m = completed_; m < posted_; ++m) {
+    message(m).status = m == blamed ? status : CompletionStatus::kFlushed;
+  }
+  if (MRC_BUG(kErrorForgetsFlush)) posted_ = std::max(reported_, completed_);
+  completed_ = segmented_ = posted_;
+  window_ = SendWindow();
+  message_open_ = started_ = false;
+  tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
+}
+
+void Requester::reset() {
+  if (started_) stop(CompletionStatus::kFlushed);
+  const auto capacity = static_cast<std::uint32_t>(messages_.size());
+  *this = Requester(capacity);
+}
+
+Status Requester::post(TimeNs now, const SendRequest& request) {
+  if (!started_) return {ErrorCode::kWrongState, "queue pair is not ready to send"};
+  if (outstanding() >= messages_.size()) return {ErrorCode::kNoSpace, "send queue is full"};
+  if (request.length > kMaxMessageBytes) {
+    return {ErrorCode::kTooLong, "message is longer than 2 GiB"};
+  }
+  if (request.remote_address + request.length < request.remote_address) {
+    return {ErrorCode::kInvalidArgument, "remote range wraps around the address space"};
+  }
+  if (request.with_immediate && setup_.rts.max_wimm == 0) {
+    return {ErrorCode::kUnsupported, "peer accepts no immediates"};
+  }
+  if (!work_outstanding()) {
+    progress_at_ = now;
+    retries_ = 0;
+  }
+  message(posted_) = {.request = request};
+  ++posted_;
+  return {};
+}
+
+// --- Sending
+// ---------------------------------------------------------------------------------------
+
+bool Requester::may_send_new() const {
+  if (segmented_ == posted_ || window_.next() >= window_end()) return false;
+  if (message_open_ || !message(segmented_).request.with_immediate) return true;
+  const std::uint64_t in_flight = immediates_started_ - immediates_completed_;
+  return in_flight < setup_.rts.max_wimm || MRC_BUG(kIgnoresImmediateLimit);
+}
+
+bool Requester::wants_to_send() const {
+  if (!started_) return false;
+  const Sequence end = std::min(window_.next(), window_end());
+  return window_.first_lost(end) < end || may_send_new();
+}
+
+std::uint64_t Requester::message_number(std::uint16_t slot) const {
+  const std::uint64_t size = messages_.size();
+  return completed_ + (slot + size - completed_ % size) % size;
+}
+
+void Requester::begin_message(Message& m) {
+  m.first = window_.next();
+  m.packets = packets_for(m.request.length, setup_.path_mtu);
+  if (m.request.with_immediate) {
+    m.receive_msn = static_cast<std::uint16_t>(immediates_started_);
+    ++immediates_started_;
+  }
+  message_open_ = true;
+}
+
+void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq,
+                            OutgoingData& out) const {
+  const auto index = static_cast<std::uint32_t>(seq - m.first);
+  const bool last = index + 1 == m.packets;
+  const std::uint32_t offset = index * setup_.path_mtu;
+  out.payload_length = last ? m.request.length - offset : setup_.path_mtu;
+  out.local_address = m.request.local_address + offset;
+  wire::Bth& bth = out.packet.bth;
+  bth = {};
+  bth.opcode = write_opcode(index == 0, last, m.request.with_immediate);
+  bth.pad = static_cast<std::uint8_t>((4 - out.payload_length % 4) % 4);
+  bth.has_timestamp = true;
+  bth.psn = psn_of(seq);
+  out.packet.body = wire::Write{.receive_msn = m.receive_msn,
+                                .msn = static_cast<std::uint16_t>(number),
+                                .timestamp = {},
+                                .address = m.request.remote_address + offset,
+                                .key = m.request.remote_key,
+                                .message_length = m.request.length,
+                                .immediate = m.request.immediate};
+}
+
+// AckReq (protocol.md section 4): set where the sender would otherwise wait for an answer that the
+// byte counter of the responder may not produce.
+bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
+  const Message& m = message(segmented_);
+  const bool ends_backlog = segmented_ + 1 == posted_ && seq + 1 == m.first + m.packets;
+  if (ends_backlog || seq + 1 >= window_end()) return true;
+  const std::int64_t in_flight = links_.cc->in_flight_bytes() + nominal_bytes;
+  const std::int64_t window = links_.cc->window_bytes();
+  return in_flight + nominal_bytes > window || window < setup_.sack_threshold_bytes;
+}
+
+void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
+  const auto slot = static_cast<std::uint16_t>(segmented_ % messages_.size());
+  const Message& m = message(segmented_);
+  window_.append(now, ev, slot, nominal_bytes);
+  if (window_.next() == m.first + m.packets) {
+    ++segmented_;
+    message_open_ = false;
+  }
+}
+
+SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
+                                 OutgoingData& out) {
+  if (!started_) return SendOutcome::kIdle;
+  const Sequence end = std::min(window_.next(), window_end());
+  const Sequence lost = window_.first_lost(end);
+  out.retransmission = lost < end;
+  if (!out.retransmission) {
+    if (!may_send_new()) return SendOutcome::kIdle;
+    if (!message_open_) begin_message(message(segmented_));
+  }
+  const Sequence seq = out.retransmission ? lost : window_.next();
+  const std::uint64_t number =
+      out.retransmission ? message_number(window_.record(seq).message_slot) : segmented_;
+  build_write(message(number), number, seq, out);
+  const std::uint32_t nominal = wire::nominal_size(out.packet, out.payload_length);
+  if (!links_.cc->may_send(now, nominal)) {
+    paced_until_ = links_.cc->next_send() > now ? links_.cc->next_send() : kNever;
+    return SendOutcome::kWindowClosed;
+  }
+  const EvIndex avoid = out.retransmission ? window_.record(seq).ev : kNoEv;
+  out.ev = links_.paths->choose(free_ports, avoid);
+  if (out.ev == kNoEv) return SendOutcome::kNoPath;
+
+  wire::Bth& bth = out.packet.bth;
+  bth.destination = remote_qp;
+  bth.retransmission = out.retransmission && !MRC_BUG(kRetransmissionUnflagged);
+  bth.ack_request = out.retransmission || wants_answer(seq, nominal);
+  std::get_if<wire::Write>(&out.packet.body)->timestamp.ticks = ticks_at(now);
+  if (out.retransmission) {
+    window_.resend(seq, now, out.ev);
+    ++links_.counters->retransmitted;
+  } else {
+    commit_new(now, out.ev, nominal);
+  }
+  links_.cc->on_sent(nominal);
+  links_.cc->on_packet_sent(now, nominal);
+  ++links_.counters->data_sent;
+  links_.counters->bytes_sent += out.payload_length;
+  activity_at_ = now;
+  sent_since_expiry_ = true;
+  return SendOutcome::kSent;
+}
+
+// --- Timers
+// ----------------------------------------------------------------------------------------
+
+DurationNs Requester::retry_base() const {
+  const DurationNs configured = kTimeoutUnitNs << setup_.rts.timeout;
+  return std::max(configured, 2 * rtt_.smoothed() + 4 * rtt_.variation());
+}
+
+DurationNs Requester::retry_interval() const {
+  if (retries_ < setup_.rts.linear_retries || MRC_BUG(kNoBackoff)) return retry_base();
+  const unsigned doublings = retries_ - setup_.rts.linear_retries + 1U;
+  return std::min(retry_base() << std::min(doublings, kMaxBackoffShift), kMaxRetryIntervalNs);
+}
+
+DurationNs Requester::tail_probe_delay() const {
+  const DurationNs once = rtt_.smoothed() + 4 * rtt_.variation() + rtt_.minimum() / 4;
+  return std::min(once << std::min<unsigned>(tail_probes_, kMaxBackoffShift), kMaxTailProbeDelayNs);
+}
+
+TimeNs Requester::deadline() const {
+  if (!started_) return kNever;
+  TimeNs at = std::min(paced_until_, probes_expire_at_);
+  if (work_outstanding() && !MRC_BUG(kNoRetryTimer)) {
+    at = std::min(at, progress_at_ + retry_interval());
+  }
+  if (awaiting_feedback() && !tail_probe_due_ && !MRC_BUG(kNoTailProbe)) {
+    at = std::min(at, activity_at_ + tail_probe_delay());
+  }
+  if (!revival_due_) at = std::min(at, links_.paths->next_probe_time());
+  return at;
+}
+
+Requester::Verdict Requester::on_timer(TimeNs now) {
+  if (!started_) return {};
+  expire_probes(now);
+  if (paced_until_ <= now) paced_until_ = kNever;
+  if (links_.paths->next_probe_time() <= now) revival_due_ = true;
+  if (awaiting_feedback() && !tail_probe_due_ && now >= activity_at_ + tail_probe_delay()) {
+    tail_probe_due_ = true;
+    if (tail_probes_ < kMaxBackoffShift) ++tail_probes_;
+  }
+  if (work_outstanding() && now >= progress_at_ + retry_interval()) return expire_retry(now);
+  return {};
+}
+
+// Only an interval in which something was sent and nothing came back counts as a try: a queue pair
+// whose ports are all down waits for them.
+Requester::Verdict Requester::expire_retry(TimeNs now) {
+  const TimeNs sent_before = now - retry_base();
+  progress_at_ = now;
+  if (!sent_since_expiry_) return {};
+  sent_since_expiry_ = false;
+  ++links_.counters->timeouts;
+  if (retries_ < 0xFF) ++retries_;
+  const unsigned allowed = setup_.rts.linear_retries + setup_.rts.exponential_retries;
+  if (setup_.rts.exponential_retries < kMaxExponentialRetries && retries_ > allowed) {
+    return {.fatal = true, .status = CompletionStatus::kRetryExceeded};
+  }
+  for (Sequence seq = window_.earliest_sent(); seq != SendWindow::kEnd;) {
+    const Sequence following = window_.sent_after(seq);
+    if (window_.record(seq).sent_at > sent_before) break;
+    declare_lost(now, seq, LossCause::kTimeout);
+    seq = following;
+  }
+  return {};
+}
+
+// --- Completions
+// -----------------------------------------------------------------------------------
+
+bool Requester::pop_completion(Completion& out) {
+  while (reported_ < completed_) {
+    const Message& m = message(reported_);
+    ++reported_;
+    if (m.status == CompletionStatus::kSuccess && !m.request.signaled) continue;
+    out.kind = CompletionKind::kSend;
+    out.status = m.status;
+    out.id = m.request.id;
+    out.length = m.request.length;
+    out.immediate = 0;
+    return true;
+  }
+  return false;
+}
+
+std::size_t Requester::memory_bytes() const {
+  return messages_.capacity() * sizeof(Message) + window_.memory_bytes();
+}
+
+}  // namespace mrc::core

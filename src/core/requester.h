@@ -1,0 +1,246 @@
+// The sending half of a queue pair: messages into packets, packets into the network, feedback into
+// completions.
+//
+// Data flow: post() queues a message; next_data() cuts it into packets within the PSN window (MPR)
+// and the congestion window, retransmissions first and oldest first; on_sack / on_nack / on_ack
+// settle packets and messages; on_timer() fires the tail probe and the retry timer;
+// pop_completion() reports in posting order.
+//
+// How a loss is found (protocol.md, section 0 and 5; docs/loss.md):
+//   path order  a packet sent later on the same EV has arrived, and a SACK generated after that
+//   says
+//               this one has not: proof, since each EV is a FIFO path
+//   time        packets sent a reordering allowance later on any path have arrived, and a SACK says
+//   this
+//               one has not
+//   silence     nothing has said anything about it for a round trip longer than that; the path is
+//   not
+//               blamed, since the SACK may have been what was lost
+//   time-out    nothing made progress for the retry interval
+// When no feedback comes at all, a tail probe fetches a SACK so that these rules can speak.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "core/cc/congestion.h"
+#include "core/config.h"
+#include "core/counters.h"
+#include "core/path_set.h"
+#include "core/rtt.h"
+#include "core/send_window.h"
+#include "core/work.h"
+#include "wire/drop_reason.h"
+#include "wire/packet.h"
+
+namespace mrc::core {
+
+// Fixed for the life of the connection.
+struct RequesterSetup {
+  QpReadyToSend rts;
+  std::uint32_t path_mtu = 4096;
+  bool dynamic_mpr = false;
+  bool network_trims = true;
+  std::uint32_t sack_threshold_bytes = 0;
+};
+
+// Where the requester's decisions take effect; owned by the queue pair, or by the peer for `cc`.
+struct RequesterLinks {
+  PathSet* paths = nullptr;
+  CongestionController* cc = nullptr;
+  QpCounters* counters = nullptr;
+};
+
+// A data packet or probe on its way out, before addresses are added.
+struct OutgoingData {
+  wire::Packet packet;
+  EvIndex ev = kNoEv;
+  bool retransmission = false;
+  std::uint64_t local_address = 0;
+  std::uint32_t payload_length = 0;
+};
+
+enum class SendOutcome : std::uint8_t {
+  kSent,
+  kIdle,          // nothing to send, or the PSN window is closed
+  kWindowClosed,  // the congestion window (or its pacing) does not admit the next packet
+  kNoPath,        // none of the free ports has a usable path
+};
+
+class Requester {
+ public:
+  explicit Requester(std::uint32_t max_sends) : messages_(max_sends) {}
+
+  // RTS. Allocates the window. The links must stay valid until stop().
+  void start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links);
+  // Error: everything in flight leaves the controller's books; the message holding `culprit` (or,
+  // with kEnd, the oldest unfinished one) gets `status`, the others are flushed.
+  void stop(CompletionStatus status, Sequence culprit = SendWindow::kEnd);
+  // RESET: forgets everything, posted work included.
+  void reset();
+
+  Status post(TimeNs now, const SendRequest& request);
+
+  // The next data packet. `remote_qp` goes into the BTH.
+  SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, OutgoingData& out);
+  bool paced(TimeNs now) const { return paced_until_ != kNever && paced_until_ > now; }
+  // True when there is something that only needs a window and a path.
+  bool wants_to_send() const;
+  // A due probe: tail probe, path revival, or reverse path check. `endpoints` names both ends.
+  struct Ends {
+    QpNumber local{};
+    QpNumber remote{};
+  };
+  SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, OutgoingData& out);
+  bool probe_wanted() const { return tail_probe_due_ || revival_due_ || reverse_check_due_; }
+
+  // Feedback. `drop` is kNone when the packet was of use.
+  DropReason on_sack(TimeNs now, const wire::Sack& sack);
+  struct Verdict {
+    DropReason drop = DropReason::kNone;
+    bool fatal = false;  // the queue pair must fail with `status`, blamed on `culprit`
+    CompletionStatus status = CompletionStatus::kSuccess;
+    Sequence culprit = SendWindow::kEnd;
+  };
+  Verdict on_nack(TimeNs now, const wire::Nack& nack);
+  Verdict on_ack(TimeNs now, Psn psn, const wire::Ack& ack);
+  Verdict on_timer(TimeNs now);
+  TimeNs deadline() const;
+
+  // Data came in on this queue pair: the way back is worth checking (see next_probe).
+  void on_receiving(TimeNs now);
+
+  bool has_completion() const { return reported_ < completed_; }
+  // False when only silent completions were left.
+  bool pop_completion(Completion& out);
+
+  bool started() const { return started_; }
+  std::uint32_t outstanding() const { return static_cast<std::uint32_t>(posted_ - reported_); }
+  std::uint32_t window_psns() const { return window_psns_; }
+  const SendWindow& window() const { return window_; }
+  const RttEstimator& rtt() const { return rtt_; }
+  std::size_t memory_bytes() const;
+
+ private:
+  struct Message {
+    SendRequest request;
+    Sequence first = 0;  // valid once segmentation began
+    std::uint32_t packets = 0;
+    std::uint16_t receive_msn = 0;
+    CompletionStatus status = CompletionStatus::kSuccess;
+  };
+  enum class LossCause : std::uint8_t { kPathOrder, kTime, kSilence, kTimeout, kTrimmed, kRefused };
+  struct PendingProbe {
+    std::uint16_t id = 0;
+    EvIndex ev = kNoEv;  // kNoEv: free
+    TimeNs sent_at = 0;
+    bool checks_path = false;  // silence speaks against the path
+  };
+  // What a SACK says, in sequence numbers.
+  struct SackView {
+    Sequence cumulative = 0;
+    Sequence base = 0;  // of the bitmap
+    std::uint64_t bitmap = 0;
+    bool fresh = false;  // not older than the newest one seen, so "missing" means missing
+    bool reports_missing(Sequence seq) const {
+      if (seq == cumulative + 1) return true;
+      return seq > cumulative && seq >= base && seq - base < 64 &&
+             ((bitmap >> (seq - base)) & 1) == 0;
+    }
+  };
+
+  Message& message(std::uint64_t number) { return messages_[number % messages_.size()]; }
+  const Message& message(std::uint64_t number) const {
+    return messages_[number % messages_.size()];
+  }
+
+  // requester.cc
+  bool may_send_new() const;
+  Sequence window_end() const { return window_.oldest() + window_psns_; }
+  void begin_message(Message& m);
+  void build_write(const Message& m, std::uint64_t number, Sequence seq, OutgoingData& out) const;
+  bool wants_answer(Sequence seq, std::int64_t nominal_bytes) const;
+  void commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
+  EvIndex choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path);
+  std::uint64_t message_number(std::uint16_t slot) const;
+  bool work_outstanding() const { return completed_ < posted_; }
+  bool awaiting_feedback() const { return window_.in_flight() > 0 || completed_ < segmented_; }
+  DurationNs retry_base() const;
+  DurationNs retry_interval() const;
+  DurationNs tail_probe_delay() const;
+  Verdict expire_retry(TimeNs now);
+
+  // feedback.cc
+  bool read_sack(const wire::Sack& sack, SackView& view);
+  void settle(TimeNs now, Sequence seq, bool unambiguous);
+  void settle_bitmap(TimeNs now, const SackView& view);
+  void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
+  void settle_up_to(TimeNs now, Sequence last);
+  void note_feedback(TimeNs now);
+  void complete_messages(TimeNs now, std::uint64_t count);
+  bool add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, AckSample& sample);
+  EvIndex answered_ev(const wire::Sack& sack, Sequence trigger) const;
+  void apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev);
+  DropReason on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample);
+
+  // loss.cc
+  void detect_losses(TimeNs now, const SackView& view);
+  void detect_by_path_order(TimeNs now, const SackView& view);
+  void detect_by_time(TimeNs now, const SackView& view);
+  void declare_lost(TimeNs now, Sequence seq, LossCause cause);
+  void note_spurious(const PacketRecord& packet, TimeNs now);
+  DurationNs reorder_allowance() const;
+
+  // probes.cc
+  void expire_probes(TimeNs now);
+  void remember_probe(TimeNs now, EvIndex ev, bool checks_path);
+
+  RequesterSetup setup_;
+  RequesterLinks links_;
+  SendWindow window_;
+  RttEstimator rtt_;
+
+  // Messages, by number: reported <= completed <= segmented <= posted.
+  std::vector<Message> messages_;
+  std::uint64_t reported_ = 0;   // completions handed out
+  std::uint64_t completed_ = 0;  // acknowledged by the transport, or flushed
+  std::uint64_t segmented_ = 0;  // every packet sent at least once
+  std::uint64_t posted_ = 0;
+  std::uint64_t immediates_started_ = 0;
+  std::uint64_t immediates_completed_ = 0;
+  bool message_open_ = false;  // message(segmented_) is partly sent
+
+  std::uint32_t window_psns_ = 0;
+  std::uint32_t newest_received_units_ = 0;
+  bool started_ = false;
+
+  // Loss detection.
+  TimeNs newest_arrival_sent_at_ = 0;  // latest transmission time known to have arrived
+  std::uint8_t reorder_scale_ = 1;     // widens the allowance after a false alarm
+  std::uint32_t acked_since_spurious_ = 0;
+
+  // Timers.
+  TimeNs progress_at_ = 0;  // last progress, or last expiry of the retry timer
+  TimeNs activity_at_ = 0;  // last transmission or feedback
+  std::uint8_t retries_ = 0;
+  std::uint8_t tail_probes_ = 0;
+  bool sent_since_expiry_ = false;
+  TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
+  std::int64_t settled_bytes_ = 0;  // by the feedback being handled
+
+  bool tail_probe_due_ = false;
+  bool revival_due_ = false;
+  bool reverse_check_due_ = false;
+
+  // Probes.
+  static constexpr unsigned kMaxPendingProbes = 8;
+  std::array<PendingProbe, kMaxPendingProbes> probes_;
+  std::uint16_t next_probe_id_ = 0;
+  TimeNs probes_expire_at_ = kNever;
+  TimeNs last_reverse_check_ = 0;
+};
+
+}  // namespace mrc::core

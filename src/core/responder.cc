@@ -1,0 +1,339 @@
+#include "core/responder.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/planted_bug.h"
+#include "core/endpoint.h"
+
+namespace mrc::core {
+namespace {
+
+// A sender that overruns the window hears of it, but not once per packet.
+constexpr DurationNs kWindowNackPeriodNs = 2 * kMicrosecondNs;
+// A small packet counts as this much towards the SACK threshold.
+constexpr std::uint32_t kMinSackCredit = 1024;
+constexpr std::uint8_t kCorruptBeforeSkip = 3;
+constexpr std::uint32_t kMaxOutOfOrder = 0x7FFF;
+constexpr unsigned kReceivedUnitShift = 8;
+constexpr std::uint32_t kReceivedUnitsMask = 0xFF'FFFF;
+
+void fail(Answer& answer, std::uint8_t syndrome, CompletionStatus status) {
+  answer.kind = AnswerKind::kNak;
+  answer.syndrome = syndrome;
+  answer.fatal = true;
+  answer.status = status;
+}
+
+}  // namespace
+
+void Responder::start(const QpReadyToReceive& rtr, QpCounters& counters) {
+  setup_ = rtr;
+  counters_ = &counters;
+  window_units_ = rtr.mpr_dest;
+  window_psns_ = rtr.mpr_dest * kWindowUnitPsns;
+  expected_ = highest_ = first_sequence(rtr.first_psn);
+  --highest_;
+  sweep_ = expected_;
+  received_ = BitWindow(window_psns_);
+  ends_message_ = BitWindow(window_psns_);
+  has_immediate_ = BitWindow(window_psns_);
+  stash_.assign(rtr.max_wimm_dest, {});
+  started_ = true;
+}
+
+void Responder::stop() {
+  started_ = false;
+  flushing_ = true;
+}
+
+void Responder::reset() {
+  const auto capacity = static_cast<std::uint32_t>(receives_.capacity());
+  *this = Responder(capacity);
+}
+
+Status Responder::post(const ReceiveRequest& request) {
+  if (!receives_.push_back({.request = request})) {
+    return {ErrorCode::kNoSpace, "receive queue is full"};
+  }
+  return {};
+}
+
+bool Responder::pop_completion(Completion& out) {
+  if (!has_completion()) return false;
+  const Receive& receive = receives_.front();
+  const bool filled = delivered_ > 0;
+  out.kind = CompletionKind::kReceive;
+  out.status = filled ? CompletionStatus::kSuccess : CompletionStatus::kFlushed;
+  out.id = receive.request.id;
+  out.immediate = receive.immediate;
+  out.length = receive.length;
+  if (filled) --delivered_;
+  receives_.pop_front();
+  return true;
+}
+
+// --- Arrival
+// ---------------------------------------------------------------------------------------
+
+DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                               const MemoryTable& memory, ProtectionDomain domain,
+                               Placement& placement, Answer& answer) {
+  const auto& write = *std::get_if<wire::Write>(&packet.body);
+  answer.psn = packet.bth.psn;
+  Sequence seq = 0;
+  DropReason drop = check_window(now, packet.bth.psn, seq, answer);
+  if (drop != DropReason::kNone) return drop;
+  drop = refuse(arrival, answer);
+  if (drop != DropReason::kNone) return drop;
+
+  const std::uint32_t length = arrival.payload_length;
+  drop = check_request(packet, length, memory, domain, answer);
+  if (drop != DropReason::kNone) return drop;
+  accept(seq, packet, length);
+  placement = {write.address, length};
+  if (arrival.congestion_experienced) answer.mark = wire::PathMark::kSkipOnce;
+  if (any_corrupt_) forgive_path(arrival.entropy);
+  if (!advance(answer)) {
+    placement = {};
+    return DropReason::kReceiveQueueEmpty;
+  }
+  if (sack_due(arrival, packet.bth)) answer.kind = AnswerKind::kSack;
+  return DropReason::kNone;
+}
+
+// What the packet asks for: consistent with itself, allowed, and within what was agreed.
+DropReason Responder::check_request(const wire::Packet& packet, std::uint32_t length,
+                                    const MemoryTable& memory, ProtectionDomain domain,
+                                    Answer& answer) {
+  const auto& write = *std::get_if<wire::Write>(&packet.body);
+  if (!headers_consistent(packet, length)) {
+    answer.kind = AnswerKind::kNak;
+    answer.syndrome = wire::kSyndromeNakInvalidRequest;
+    return DropReason::kWrongMessage;
+  }
+  if (!memory.allows_write(domain, write.key, write.address, length)) {
+    answer.kind = AnswerKind::kNak;
+    answer.syndrome = wire::kSyndromeNakRemoteAccess;
+    return DropReason::kAccessDenied;
+  }
+  if (!wire::has_immediate(packet.bth.opcode)) return DropReason::kNone;
+  const std::uint16_t ahead = immediates_ahead(write.receive_msn);
+  if (ahead >= stash_.size()) {
+    fail(answer, wire::kSyndromeNakImmediateLimit, CompletionStatus::kImmediateLimit);
+    return DropReason::kImmediateLimit;
+  }
+  if (stash(ahead).used) {
+    answer.kind = AnswerKind::kNak;
+    answer.syndrome = wire::kSyndromeNakInvalidRequest;
+    return DropReason::kWrongMessage;
+  }
+  return DropReason::kNone;
+}
+
+// protocol.md section 2: new in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK, and
+// far beyond nothing.
+DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer) {
+  seq = sequence_near(expected_, psn);
+  const bool before = seq < expected_;
+  if (before || (seq - expected_ < window_psns_ && received_.test(seq))) {
+    if (MRC_BUG(kPlacesDuplicates) && !before) return DropReason::kNone;
+    ++counters_->duplicates;
+    answer.kind = AnswerKind::kSack;
+    answer.acknowledge = messages_closed_ > 0 && !MRC_BUG(kDuplicateNotReacknowledged);
+    return DropReason::kDuplicate;
+  }
+  const std::uint64_t ahead = seq - expected_;
+  if (ahead < window_psns_) return DropReason::kNone;
+  if (ahead >= std::uint64_t{2} * window_psns_) return DropReason::kFarOutOfWindow;
+  if (now >= next_window_nack_at_) {
+    next_window_nack_at_ = now + kWindowNackPeriodNs;
+    answer.kind = AnswerKind::kNack;
+    answer.reason = wire::NackReason::kPsnOutOfWindow;
+  }
+  return DropReason::kOutOfWindow;
+}
+
+DropReason Responder::refuse(const Arrival& arrival, Answer& answer) const {
+  if (arrival.trim != TrimState::kWhole) {
+    if (setup_.trim_nack) {
+      answer.kind = AnswerKind::kNack;
+      answer.reason = arrival.trim == TrimState::kTrimmed ? wire::NackReason::kTrimmed
+                                                          : wire::NackReason::kTrimmedLastHop;
+    }
+    return DropReason::kTrimmed;
+  }
+  if (arrival.refusal == CallerRefusal::kNone) return DropReason::kNone;
+  answer.kind = AnswerKind::kNack;
+  answer.reason = arrival.refusal == CallerRefusal::kNoPacketBuffer
+                      ? wire::NackReason::kNoPacketBuffer
+                      : wire::NackReason::kNoResource;
+  return DropReason::kNoBuffer;
+}
+
+// Each packet but the last of a message is full, and a message is never longer than its packets
+// say.
+bool Responder::headers_consistent(const wire::Packet& packet, std::uint32_t payload_length) const {
+  const std::uint32_t whole = std::get_if<wire::Write>(&packet.body)->message_length;
+  const std::uint32_t mtu = setup_.path_mtu;
+  const wire::Opcode opcode = packet.bth.opcode;
+  if (whole > kMaxMessageBytes || payload_length > mtu) return false;
+  if (!wire::ends_message(opcode)) return payload_length == mtu && whole > mtu;
+  if (wire::starts_message(opcode)) return payload_length == whole;
+  return payload_length > 0 && whole > mtu && (whole - payload_length) % mtu == 0;
+}
+
+Responder::StashedImmediate& Responder::stash(std::uint16_t ahead) {
+  MRC_ASSERT(ahead < stash_.size());
+  return stash_[(immediates_delivered_ + ahead) % stash_.size()];
+}
+
+void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t payload_length) {
+  const auto& write = *std::get_if<wire::Write>(&packet.body);
+  received_.set(seq);
+  if (wire::ends_message(packet.bth.opcode)) ends_message_.set(seq);
+  if (wire::has_immediate(packet.bth.opcode)) {
+    has_immediate_.set(seq);
+    stash(immediates_ahead(write.receive_msn)) = {write.immediate, write.message_length, true};
+  }
+  highest_ = std::max(highest_, seq);
+  ++out_of_order_;
+  received_bytes_ += wire::nominal_size(packet, payload_length);
+  bytes_since_sack_ += std::max(payload_length, kMinSackCredit);
+  ++counters_->data_received;
+  counters_->bytes_received += payload_length;
+}
+
+// Moves the left edge over everything that has arrived. False when an immediate found no receive.
+bool Responder::advance(Answer& answer) {
+  while (received_.test(expected_)) {
+    if (has_immediate_.test(expected_)) {
+      const std::uint8_t refusal = deliver_immediate();
+      if (refusal != 0) {
+        answer.psn = psn_of(expected_);
+        fail(answer, refusal, CompletionStatus::kReceiveMissing);
+        return false;
+      }
+    }
+    if (ends_message_.test(expected_)) {
+      ++messages_closed_;
+      answer.acknowledge = true;
+    }
+    received_.clear(expected_);
+    ends_message_.clear(expected_);
+    has_immediate_.clear(expected_);
+    --out_of_order_;
+    ++expected_;
+  }
+  return true;
+}
+
+// The syndrome to refuse it with, 0 when it was delivered.
+std::uint8_t Responder::deliver_immediate() {
+  StashedImmediate& early = stash(0);
+  // A peer that numbers its immediates wrongly leaves none where this one should be.
+  if (!early.used) return wire::kSyndromeNakInvalidRequest;
+  if (delivered_ == receives_.size()) return wire::kSyndromeNakReceiveQueueEmpty;
+  Receive& receive = receives_.at(delivered_);
+  receive.immediate = early.immediate;
+  receive.length = early.length;
+  early.used = MRC_BUG(kStashNotReleased);
+  ++delivered_;
+  ++immediates_delivered_;
+  ++counters_->immediates;
+  return 0;
+}
+
+// --- SACK
+// ------------------------------------------------------------------------------------------
+
+bool Responder::sack_due(const Arrival& arrival, const wire::Bth& bth) {
+  const bool due = bytes_since_sack_ > setup_.sack_threshold_bytes || bth.ack_request ||
+                   arrival.congestion_experienced || bth.retransmission;
+  if (due) bytes_since_sack_ = 0;
+  return due;
+}
+
+// The trigger is named apart, so the 64 bits are free to tell something else. Where they cannot
+// cover all that is open, they alternate between the neighbourhood of the trigger and a sweep over
+// the whole range, so that the sender hears of every hole within a few SACKs.
+Sequence Responder::bitmap_base(Sequence trigger) {
+  if (highest_ < expected_ || highest_ - expected_ < 64) return expected_;
+  sweep_turn_ = !sweep_turn_;
+  if (!sweep_turn_ && trigger > expected_ + 63) return trigger - 63;
+  if (sweep_ < expected_ || sweep_ > highest_) sweep_ = expected_;
+  const Sequence base = sweep_;
+  sweep_ += 64;
+  return base;
+}
+
+// Positions beyond the highest PSN may alias older ones in the ring; they have not arrived.
+std::uint64_t Responder::bits_up_to_highest(Sequence base) const {
+  if (highest_ < base) return 0;
+  const Sequence last = highest_ - base;
+  return last >= 63 ? ~std::uint64_t{0} : (std::uint64_t{2} << last) - 1;
+}
+
+void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
+  const Sequence trigger_seq = sequence_near(expected_, trigger);
+  const Sequence base = bitmap_base(trigger_seq);
+  const auto offset = static_cast<std::int64_t>(trigger_seq - (expected_ - 1));
+  sack.cumulative = cumulative();
+  if (!sack.probe_answer) {
+    sack.offset_or_probe_id = static_cast<std::uint16_t>(std::max<std::int64_t>(offset, INT16_MIN));
+  }
+  sack.bitmap_offset = static_cast<std::int16_t>(base - (expected_ - 1));
+  sack.bitmap = received_.bits64(base) & bits_up_to_highest(base);
+  if (MRC_BUG(kSackBitmapOffByOne)) ++sack.bitmap_offset;
+  sack.window_units = setup_.dynamic_mpr ? window_units_ : 0;
+  sack.out_of_order_count = static_cast<std::uint16_t>(std::min(out_of_order_, kMaxOutOfOrder));
+  const std::uint64_t round_up = (std::uint64_t{1} << kReceivedUnitShift) - 1;
+  sack.received_units =
+      static_cast<std::uint32_t>((received_bytes_ + round_up) >> kReceivedUnitShift) &
+      kReceivedUnitsMask;
+}
+
+Status Responder::set_window_units(std::uint8_t units) {
+  if (!started_ || !setup_.dynamic_mpr) {
+    return {ErrorCode::kWrongState, "dynamic MPR is not in use"};
+  }
+  if (units == 0 || units > setup_.mpr_dest) {
+    return {ErrorCode::kInvalidArgument, "MPR must be between 1 and the value agreed at RTR"};
+  }
+  window_units_ = units;
+  return {};
+}
+
+// --- Damaged packets
+// -------------------------------------------------------------------------------
+
+bool Responder::on_corrupt(std::uint32_t entropy) {
+  CorruptPath* place = &corrupt_paths_[0];
+  for (CorruptPath& path : corrupt_paths_) {
+    if (path.count > 0 && path.entropy == entropy) {
+      place = &path;
+      break;
+    }
+    if (path.count < place->count) place = &path;
+  }
+  if (place->entropy != entropy || place->count == 0) *place = {entropy, 0};
+  any_corrupt_ = true;
+  if (++place->count < kCorruptBeforeSkip) return false;
+  *place = {};
+  return true;
+}
+
+void Responder::forgive_path(std::uint32_t entropy) {
+  any_corrupt_ = false;
+  for (CorruptPath& path : corrupt_paths_) {
+    if (path.entropy == entropy) path = {};
+    any_corrupt_ = any_corrupt_ || path.count > 0;
+  }
+}
+
+std::size_t Responder::memory_bytes() const {
+  return received_.memory_bytes() + ends_message_.memory_bytes() + has_immediate_.memory_bytes() +
+         stash_.capacity() * sizeof(StashedImmediate) + receives_.capacity() * sizeof(Receive);
+}
+
+}  // namespace mrc::core

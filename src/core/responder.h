@@ -1,0 +1,139 @@
+// The receiving half of a queue pair: which packets have arrived, where their payload goes, which
+// immediates are to be delivered, and what to tell the sender.
+//
+// Everything kept is bounded by what ready_to_receive() fixed: one bit triple per PSN of the window
+// and one stash entry per immediate in flight. A packet is checked whole before anything changes; a
+// packet that fails a check changes nothing but a counter.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/bit_window.h"
+#include "base/ring.h"
+#include "base/types.h"
+#include "core/config.h"
+#include "core/counters.h"
+#include "core/memory_table.h"
+#include "core/send_window.h"
+#include "core/work.h"
+#include "wire/drop_reason.h"
+#include "wire/packet.h"
+
+namespace mrc::core {
+
+struct Arrival;
+struct Placement;
+
+// What the responder wants said. The queue pair turns it into a control packet.
+enum class AnswerKind : std::uint8_t { kNothing, kSack, kNack, kNak };
+
+struct Answer {
+  AnswerKind kind = AnswerKind::kNothing;
+  Psn psn{};                 // the packet the answer is about
+  bool acknowledge = false;  // also (re)send the transport ACK
+  wire::PathMark mark = wire::PathMark::kNone;
+  wire::NackReason reason = wire::NackReason::kTrimmed;
+  std::uint8_t syndrome = 0;
+  bool fatal = false;  // our queue pair fails with `status`
+  CompletionStatus status = CompletionStatus::kSuccess;
+};
+
+class Responder {
+ public:
+  explicit Responder(std::uint32_t max_receives) : receives_(max_receives) {}
+
+  // RTR. Allocates the window and the stash.
+  void start(const QpReadyToReceive& rtr, QpCounters& counters);
+  // Error: posted receives are flushed.
+  void stop();
+  void reset();
+
+  Status post(const ReceiveRequest& request);
+  bool pop_completion(Completion& out);
+  bool has_completion() const { return flushing_ ? !receives_.empty() : delivered_ > 0; }
+  std::uint32_t outstanding() const { return static_cast<std::uint32_t>(receives_.size()); }
+
+  // A write packet for this queue pair from its peer.
+  DropReason on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                      const MemoryTable& memory, ProtectionDomain domain, Placement& placement,
+                      Answer& answer);
+  // A packet of this queue pair came in damaged; true when its path deserves ALWAYS_SKIP.
+  bool on_corrupt(std::uint32_t entropy);
+
+  // Fills in what a SACK tells about the receive side. `trigger` is the PSN being answered.
+  void fill_sack(Psn trigger, wire::Sack& sack);
+
+  bool started() const { return started_; }
+  Psn cumulative() const { return psn_of(expected_ - 1); }
+  Psn expected() const { return psn_of(expected_); }
+  std::uint64_t messages_closed() const { return messages_closed_; }
+  Status set_window_units(std::uint8_t units);
+  std::size_t memory_bytes() const;
+
+ private:
+  struct StashedImmediate {
+    std::uint32_t immediate = 0;
+    std::uint32_t length = 0;
+    bool used = false;
+  };
+  struct Receive {
+    ReceiveRequest request;
+    std::uint32_t immediate = 0;
+    std::uint32_t length = 0;
+  };
+  struct CorruptPath {
+    std::uint32_t entropy = 0;
+    std::uint8_t count = 0;
+  };
+
+  DropReason check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer);
+  DropReason refuse(const Arrival& arrival, Answer& answer) const;
+  DropReason check_request(const wire::Packet& packet, std::uint32_t length,
+                           const MemoryTable& memory, ProtectionDomain domain, Answer& answer);
+  bool headers_consistent(const wire::Packet& packet, std::uint32_t payload_length) const;
+  std::uint16_t immediates_ahead(std::uint16_t receive_msn) const {
+    return static_cast<std::uint16_t>(receive_msn - immediates_delivered_);
+  }
+  StashedImmediate& stash(std::uint16_t ahead);
+  void accept(Sequence seq, const wire::Packet& packet, std::uint32_t payload_length);
+  bool advance(Answer& answer);
+  std::uint8_t deliver_immediate();
+  bool sack_due(const Arrival& arrival, const wire::Bth& bth);
+  void forgive_path(std::uint32_t entropy);
+  Sequence bitmap_base(Sequence trigger);
+  std::uint64_t bits_up_to_highest(Sequence base) const;
+
+  QpReadyToReceive setup_;
+  QpCounters* counters_ = nullptr;
+  std::uint32_t window_psns_ = 0;
+  std::uint8_t window_units_ = 0;
+  bool started_ = false;
+  bool flushing_ = false;
+
+  Sequence expected_ = 0;  // the left edge: everything before has arrived
+  Sequence highest_ = 0;   // the highest PSN received, valid when it is >= expected_
+  BitWindow received_;
+  BitWindow ends_message_;
+  BitWindow has_immediate_;
+  std::uint64_t messages_closed_ = 0;
+  std::uint64_t received_bytes_ = 0;  // nominal sizes of new packets
+  std::uint32_t out_of_order_ = 0;    // received beyond the left edge
+
+  std::vector<StashedImmediate> stash_;     // by RQMSN modulo its size
+  std::uint64_t immediates_delivered_ = 0;  // its low 16 bits are the RQMSN expected next
+
+  Ring<Receive> receives_;
+  std::uint32_t delivered_ = 0;  // receives at the front of the ring that are filled
+
+  std::uint32_t bytes_since_sack_ = 0;
+  Sequence sweep_ = 0;  // where the next sweeping bitmap starts
+  bool sweep_turn_ = false;
+  TimeNs next_window_nack_at_ = 0;
+
+  std::array<CorruptPath, 4> corrupt_paths_;
+  bool any_corrupt_ = false;
+};
+
+}  // namespace mrc::core

@@ -1,0 +1,116 @@
+// The requester's record of every packet between the oldest unacknowledged one and the newest sent.
+//
+// Sequence numbers here are 64 bits and never wrap; a PSN is their low 24 bits. A packet is in
+// flight, lost (declared so, waiting for retransmission) or acknowledged. Packets in flight are
+// linked twice, in the order of their last transmission: over all paths, which is what time-based
+// loss detection walks, and per EV, because each EV is one FIFO path and what was overtaken there
+// cannot still be on its way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/bit_window.h"
+#include "base/types.h"
+
+namespace mrc::core {
+
+using Sequence = std::uint64_t;
+
+// The first sequence number of a stream that starts at `psn`. One turn of the PSN circle is added
+// so that numbers slightly before the first are still valid.
+constexpr Sequence first_sequence(Psn psn) { return Sequence{psn.value()} + (Psn::kMask + 1); }
+constexpr Psn psn_of(Sequence seq) { return Psn(static_cast<std::uint32_t>(seq & Psn::kMask)); }
+// The sequence number nearest to `reference` that has this PSN.
+constexpr Sequence sequence_near(Sequence reference, Psn psn) {
+  return reference + static_cast<Sequence>(std::int64_t{psn.distance_from(psn_of(reference))});
+}
+
+enum class PacketState : std::uint8_t { kUnused, kInFlight, kLost, kAcknowledged };
+
+struct PacketRecord {
+  TimeNs sent_at = 0;  // last transmission
+  std::uint32_t nominal_bytes = 0;
+  std::uint16_t message_slot = 0;
+  EvIndex ev = kNoEv;       // of the last transmission
+  std::uint16_t older = 0;  // neighbours in the order of transmission
+  std::uint16_t newer = 0;
+  std::uint16_t ev_older = 0;  // neighbours on the same EV
+  std::uint16_t ev_newer = 0;
+  std::uint8_t transmissions = 0;  // saturates
+  PacketState state = PacketState::kUnused;
+};
+static_assert(sizeof(PacketRecord) <= 32);
+
+class SendWindow {
+ public:
+  SendWindow() = default;
+  // Holds up to `packets` records for `evs` paths. Sending starts at `first`.
+  SendWindow(std::uint32_t packets, unsigned evs, Sequence first);
+
+  Sequence oldest() const { return oldest_; }  // everything before is acknowledged
+  Sequence next() const { return next_; }      // the next new packet
+  bool contains(Sequence seq) const { return seq >= oldest_ && seq < next_; }
+  const PacketRecord& record(Sequence seq) const { return records_[slot(seq)]; }
+  std::uint32_t in_flight() const { return in_flight_; }
+  std::uint32_t lost() const { return lost_count_; }
+  std::int64_t in_flight_bytes() const { return in_flight_bytes_; }
+
+  // A new packet leaves: it becomes next() and is in flight.
+  void append(TimeNs now, EvIndex ev, std::uint16_t message_slot, std::uint32_t nominal_bytes);
+  // A lost packet leaves again.
+  void resend(Sequence seq, TimeNs now, EvIndex ev);
+  // In flight or lost -> acknowledged. The caller moves the edge with advance_to.
+  void acknowledge(Sequence seq);
+  // In flight -> lost.
+  void mark_lost(Sequence seq);
+  // Everything before `seq` is acknowledged; forgets it.
+  void advance_to(Sequence seq);
+  // Marks what was sent before `seq` on the same EV as overtaken.
+  void overtake_before(Sequence seq);
+  // Marks what was sent on `ev` at or before `sent_at` as overtaken (a probe on that EV was
+  // answered).
+  void overtake_until(EvIndex ev, TimeNs sent_at);
+
+  // The oldest lost packet in [oldest, end); `end` when none.
+  Sequence first_lost(Sequence end) const;
+  // Acknowledged and overtaken packets as bits from `seq` on.
+  std::uint64_t acknowledged_bits(Sequence seq) const { return acknowledged_.bits64(seq); }
+  std::uint64_t overtaken_bits(Sequence seq) const { return overtaken_.bits64(seq); }
+  bool overtaken(Sequence seq) const { return overtaken_.test(seq); }
+
+  // The walk over packets in flight, earliest transmission first. kEnd ends it.
+  static constexpr Sequence kEnd = ~Sequence{0};
+  Sequence earliest_sent() const { return sequence_of(order_.head); }
+  Sequence sent_after(Sequence seq) const { return sequence_of(records_[slot(seq)].newer); }
+
+  std::size_t memory_bytes() const;
+
+ private:
+  static constexpr std::uint16_t kNil = 0xFFFF;
+  struct List {
+    std::uint16_t head = kNil;
+    std::uint16_t tail = kNil;
+  };
+
+  std::uint16_t slot(Sequence seq) const { return static_cast<std::uint16_t>(seq & mask_); }
+  Sequence sequence_of(std::uint16_t slot_number) const;
+  void link(Sequence seq);
+  void unlink(Sequence seq);
+
+  std::vector<PacketRecord> records_;
+  std::vector<List> ev_lists_;
+  List order_;
+  BitWindow acknowledged_;
+  BitWindow lost_;
+  BitWindow overtaken_;
+  std::uint64_t mask_ = 0;
+  Sequence oldest_ = 0;
+  Sequence next_ = 0;
+  std::int64_t in_flight_bytes_ = 0;
+  std::uint32_t in_flight_ = 0;
+  std::uint32_t lost_count_ = 0;
+};
+
+}  // namespace mrc::core

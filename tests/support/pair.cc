@@ -1,0 +1,140 @@
+#include "support/pair.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace mrc::test {
+namespace {
+
+Address address_of(int i) { return {0, static_cast<std::uint64_t>(i) + 1}; }
+
+// Stories only make sense on a world that was set up as asked.
+void must(const Status& status) {
+  if (!status.ok()) std::abort();
+}
+
+}  // namespace
+
+Pair::Pair(const PairOptions& options) : options_(options) {
+  std::vector<core::EvEntry> entries;
+  for (unsigned i = 0; i < options.evs; ++i) {
+    entries.push_back({0x1000 + i, static_cast<PortId>(i % options.ports + 1)});
+  }
+  profile_ = core::EvProfile::create(entries).value();
+  for (int i : {0, 1})
+    connect(i);
+  Prng pattern(42);
+  for (std::byte& b : sides_[0].memory)
+    b = static_cast<std::byte>(pattern.next32());
+}
+
+void Pair::connect(int i) {
+  Side& self = sides_[i];
+  self.endpoint = core::Endpoint::create({.address = address_of(i),
+                                          .port_count = options_.ports,
+                                          .seed = static_cast<std::uint64_t>(i) + 7})
+                      .value();
+  core::Endpoint& endpoint = *self.endpoint;
+  TestRandom random(static_cast<std::uint64_t>(i) + 99);
+  self.key = endpoint
+                 .register_memory(
+                     {.address = 0x10000, .length = kMemoryBytes, .remote_write = true}, random)
+                 .value();
+  must(endpoint.create_qp({.number = kQp, .max_sends = options_.max_sends}));
+  must(endpoint.init_qp(kQp, {.ev_profile = &profile_, .cc = {.algorithm = options_.cc}}));
+  must(endpoint.ready_to_receive(kQp, {.remote = address_of(1 - i),
+                                       .remote_qp = kQp,
+                                       .first_psn = options_.first_psn,
+                                       .path_mtu = options_.mtu,
+                                       .mpr_dest = options_.window_units}));
+  must(endpoint.ready_to_send(0, kQp,
+                              {.first_psn = options_.first_psn,
+                               .mpr = options_.window_units,
+                               .timeout = options_.timeout,
+                               .exponential_retries = options_.exponential_retries}));
+}
+
+void Pair::write(std::uint64_t id, std::uint32_t length, std::uint64_t offset, bool immediate) {
+  must(endpoint(0).post_send(now_, kQp,
+                             {.id = id,
+                              .local_address = 0,
+                              .length = length,
+                              .remote_address = 0x10000 + offset,
+                              .remote_key = sides_[1].key,
+                              .with_immediate = immediate,
+                              .immediate = static_cast<std::uint32_t>(id)}));
+  pump(0);
+}
+
+void Pair::pump(int i) {
+  Side& self = sides_[i];
+  core::TxPacket packet;
+  while (self.endpoint->next_packet(now_, PortMask::first(options_.ports), packet)) {
+    ++self.packets_sent;
+    if (!deliver(i, packet)) continue;
+    Flight flight{.to = 1 - i, .packet = packet};
+    const std::byte* payload = self.memory.data() + packet.local_address;
+    flight.payload.assign(payload, payload + packet.payload_length);
+    const std::uint64_t path = packet.entropy % options_.evs;
+    const DurationNs extra = options_.spread_ns * static_cast<DurationNs>(path * 7 % options_.evs) /
+                             static_cast<DurationNs>(options_.evs);
+    network_.emplace(now_ + options_.one_way_ns + extra, std::move(flight));
+  }
+  core::Completion completion;
+  while (self.endpoint->next_completion(completion))
+    self.completions.push_back(completion);
+  core::Event event;
+  while (self.endpoint->next_event(event))
+    self.events.push_back(event);
+}
+
+void Pair::land(const Flight& flight) {
+  Side& self = sides_[flight.to];
+  const core::Arrival arrival{.source = address_of(1 - flight.to),
+                              .port = flight.packet.port,
+                              .entropy = flight.packet.entropy,
+                              .payload_length = flight.packet.payload_length};
+  const core::RxResult result = self.endpoint->on_packet(now_, arrival, flight.packet.packet);
+  if (result.placement.length > 0) {
+    std::memcpy(self.memory.data() + (result.placement.address - 0x10000), flight.payload.data(),
+                result.placement.length);
+  }
+  pump(flight.to);
+}
+
+bool Pair::step(TimeNs until) {
+  const TimeNs timer = std::min(endpoint(0).next_deadline(), endpoint(1).next_deadline());
+  const TimeNs packet = network_.empty() ? kNever : network_.begin()->first;
+  const TimeNs next = std::min(timer, packet);
+  if (next > until) return false;
+  now_ = std::max(now_, next);
+  if (packet <= timer) {
+    const Flight flight = std::move(network_.begin()->second);
+    network_.erase(network_.begin());
+    land(flight);
+    return true;
+  }
+  for (int i : {0, 1}) {
+    if (endpoint(i).next_deadline() > now_) continue;
+    endpoint(i).on_timer(now_);
+    pump(i);
+  }
+  return true;
+}
+
+void Pair::run_until(TimeNs until) {
+  while (step(until)) {
+  }
+  now_ = std::max(now_, until);
+}
+
+bool Pair::run_until_completions(std::size_t count, TimeNs until) {
+  while (sides_[0].completions.size() < count) {
+    if (!step(until)) return false;
+  }
+  return true;
+}
+
+}  // namespace mrc::test

@@ -1,0 +1,93 @@
+// Two engines joined by a virtual network with real memory: the smallest world in which stories
+// about the protocol can be told. Delays differ per path, so packets of different paths overtake
+// each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/prng.h"
+#include "core/endpoint.h"
+
+namespace mrc::test {
+
+class TestRandom final : public core::RandomSource {
+ public:
+  explicit TestRandom(std::uint64_t seed) : prng_(seed) {}
+  std::uint32_t next32() override { return prng_.next32(); }
+
+ private:
+  Prng prng_;
+};
+
+struct PairOptions {
+  unsigned ports = 4;
+  unsigned evs = 32;
+  std::uint32_t mtu = 1024;
+  std::uint8_t window_units = 8;
+  Psn first_psn{0xFFFFF0};
+  DurationNs one_way_ns = 5'000;
+  DurationNs spread_ns = 2'000;  // the slowest path takes this much longer
+  std::uint32_t max_sends = 64;
+  std::uint8_t timeout = 8;
+  std::uint8_t exponential_retries = core::kMaxExponentialRetries;
+  core::CcAlgorithm cc = core::CcAlgorithm::kNscc;
+};
+
+class Pair {
+ public:
+  static constexpr std::size_t kMemoryBytes = 1 << 22;
+  static constexpr QpNumber kQp{0x111};
+
+  struct Side {
+    std::unique_ptr<core::Endpoint> endpoint;
+    std::vector<std::byte> memory = std::vector<std::byte>(kMemoryBytes);
+    Rkey key{};
+    std::vector<core::Completion> completions;
+    std::vector<core::Event> events;
+    std::uint64_t packets_sent = 0;
+  };
+
+  explicit Pair(const PairOptions& options = {});
+
+  // Decides the fate of a packet on its way: false = it is lost. Called with the sending side (0 or
+  // 1).
+  std::function<bool(int from, const core::TxPacket&)> deliver = [](int, const core::TxPacket&) {
+    return true;
+  };
+
+  Side& side(int i) { return sides_[i]; }
+  core::Endpoint& endpoint(int i) { return *sides_[i].endpoint; }
+  TimeNs now() const { return now_; }
+
+  // Posts a write of `length` bytes from offset 0 of side 0's memory to `offset` of side 1's.
+  void write(std::uint64_t id, std::uint32_t length, std::uint64_t offset = 0,
+             bool immediate = false);
+  // Runs until nothing is in the network and no timer is due before `until`, or until `done` holds.
+  void run_until(TimeNs until);
+  bool run_until_completions(std::size_t count, TimeNs until);
+  core::QpStatus status(int i) const { return sides_[i].endpoint->query_qp(kQp).value(); }
+
+ private:
+  struct Flight {
+    int to = 0;
+    core::TxPacket packet;
+    std::vector<std::byte> payload;
+  };
+  void connect(int i);
+  void pump(int i);
+  void land(const Flight& flight);
+  bool step(TimeNs until);
+
+  PairOptions options_;
+  core::EvProfile profile_;
+  Side sides_[2];
+  std::multimap<TimeNs, Flight> network_;
+  TimeNs now_ = 0;
+};
+
+}  // namespace mrc::test

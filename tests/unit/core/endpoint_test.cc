@@ -1,0 +1,145 @@
+// Stories about two engines and a network between them.
+#include "core/endpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "support/pair.h"
+
+namespace mrc::test {
+namespace {
+
+using core::CompletionStatus;
+
+bool same_bytes(Pair& pair, std::size_t length, std::size_t offset = 0) {
+  return std::memcmp(pair.side(0).memory.data(), pair.side(1).memory.data() + offset, length) == 0;
+}
+
+TEST(Endpoint, MovesAMessageAcrossThePsnWrap) {
+  Pair pair;
+  pair.write(1, 100'000);
+  ASSERT_TRUE(pair.run_until_completions(1, kSecondNs));
+  EXPECT_EQ(pair.side(0).completions[0].status, CompletionStatus::kSuccess);
+  EXPECT_TRUE(same_bytes(pair, 100'000));
+  EXPECT_EQ(pair.status(0).counters.retransmitted, 0U);
+}
+
+TEST(Endpoint, CompletesAMessageOfLengthZero) {
+  Pair pair;
+  pair.write(1, 0);
+  ASSERT_TRUE(pair.run_until_completions(1, kSecondNs));
+  EXPECT_EQ(pair.status(1).counters.data_received, 1U);
+}
+
+TEST(Endpoint, DeliversImmediatesInOrderOfSending) {
+  Pair pair;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(pair.endpoint(1).post_receive(Pair::kQp, {.id = i}).ok());
+  }
+  for (std::uint64_t i = 0; i < 20; ++i)
+    pair.write(i, 3000, i * 3000, true);
+  ASSERT_TRUE(pair.run_until_completions(20, kSecondNs));
+  ASSERT_EQ(pair.side(1).completions.size(), 20U);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(pair.side(1).completions[i].id, i);
+    EXPECT_EQ(pair.side(1).completions[i].immediate, i);
+    EXPECT_EQ(pair.side(0).completions[i].id, i);
+  }
+}
+
+TEST(Endpoint, SurvivesHeavyLossInBothDirections) {
+  Pair pair;
+  Prng dice(5);
+  pair.deliver = [&dice](int, const core::TxPacket&) { return dice.below(100) >= 30; };
+  pair.write(1, 1'000'000);
+  ASSERT_TRUE(pair.run_until_completions(1, 10 * kSecondNs));
+  EXPECT_TRUE(same_bytes(pair, 1'000'000));
+}
+
+TEST(Endpoint, LeavesADeadPathWithinAFewRoundTripsAndDoesNotWaitForTheTimeout) {
+  Pair pair({.timeout = 16});
+  const std::uint32_t dead = 0x1005;
+  TimeNs last_on_dead = 0;
+  pair.deliver = [&](int from, const core::TxPacket& packet) {
+    if (from == 0 && packet.entropy == dead && packet.payload_length > 0) {
+      last_on_dead = pair.now();
+      return false;
+    }
+    return packet.entropy != dead;
+  };
+  pair.write(1, 2'000'000);
+  ASSERT_TRUE(pair.run_until_completions(1, kSecondNs));
+  EXPECT_TRUE(same_bytes(pair, 2'000'000));
+  EXPECT_EQ(pair.status(0).counters.timeouts, 0U);
+  EXPECT_LT(last_on_dead, 100 * kMicrosecondNs);
+  EXPECT_EQ(pair.endpoint(0).query_ev(Pair::kQp, EvIndex{5}).value(), core::EvState::kAssumedBad);
+}
+
+TEST(Endpoint, FindsATailLossByProbeLongBeforeTheRetryTimer) {
+  Pair pair({.timeout = 16});
+  bool lost = false;
+  pair.deliver = [&lost](int, const core::TxPacket& packet) {
+    if (wire::ends_message(packet.packet.bth.opcode) && !lost) {
+      lost = true;
+      return false;
+    }
+    return true;
+  };
+  pair.write(1, 10'000);
+  ASSERT_TRUE(pair.run_until_completions(1, kSecondNs));
+  EXPECT_LT(pair.now(), 200 * kMicrosecondNs);
+  EXPECT_EQ(pair.status(0).counters.timeouts, 0U);
+}
+
+TEST(Endpoint, ReportsRetryExceededWhenThePeerIsSilent) {
+  Pair pair({.exponential_retries = 2});
+  pair.deliver = [](int, const core::TxPacket&) { return false; };
+  pair.write(1, 10'000);
+  pair.write(2, 10'000);
+  ASSERT_TRUE(pair.run_until_completions(2, 10 * kSecondNs));
+  EXPECT_EQ(pair.side(0).completions[0].status, CompletionStatus::kRetryExceeded);
+  EXPECT_EQ(pair.side(0).completions[1].status, CompletionStatus::kFlushed);
+  EXPECT_EQ(pair.status(0).state, core::QpState::kError);
+}
+
+TEST(Endpoint, SpreadsDataEquallyOverAllPlanes) {
+  Pair pair;
+  pair.write(1, 1'024'000);
+  ASSERT_TRUE(pair.run_until_completions(1, kSecondNs));
+  const auto& ports = pair.endpoint(0).counters().ports;
+  for (unsigned p = 1; p < 4; ++p) {
+    EXPECT_NEAR(static_cast<double>(ports[p].packets_sent),
+                static_cast<double>(ports[0].packets_sent), 5);
+  }
+}
+
+TEST(Endpoint, MovesEverythingToTheOtherPlanesWhenAPortGoesDown) {
+  Pair pair;
+  pair.deliver = [](int, const core::TxPacket& packet) { return packet.port != PortId{2}; };
+  pair.write(1, 1'000'000);
+  ASSERT_TRUE(pair.endpoint(0).set_port_up(pair.now(), PortId{2}, false).ok());
+  ASSERT_TRUE(pair.run_until_completions(1, kSecondNs));
+  EXPECT_TRUE(same_bytes(pair, 1'000'000));
+  bool told = false;
+  for (const core::Event& event : pair.side(1).events) {
+    told =
+        told || (event.kind == core::EventKind::kRemotePorts && !event.ports.contains(PortId{2}));
+  }
+  EXPECT_TRUE(told);
+}
+
+TEST(Endpoint, RefusesAWriteOutsideTheRegionAndNamesTheReason) {
+  Pair pair;
+  pair.write(1, 100);
+  pair.write(2, 100, Pair::kMemoryBytes - 50);
+  pair.write(3, 100);
+  ASSERT_TRUE(pair.run_until_completions(3, kSecondNs));
+  EXPECT_EQ(pair.side(0).completions[1].status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(pair.side(0).completions[2].status, CompletionStatus::kFlushed);
+  EXPECT_EQ(pair.status(1).state, core::QpState::kReadyToSend);
+}
+
+}  // namespace
+}  // namespace mrc::test
