@@ -156,13 +156,6 @@ void PathSet::watch_bad(EvIndex ev, TimeNs now) {
   report_state(ev, EvState::kAssumedBad);
 }
 
-void PathSet::revive(EvIndex ev, EvState state) {
-  forget_bad(ev);
-  join(ev);
-  set_state(ev, state);
-  report_state(ev, EvState::kGood);
-}
-
 // Takes a bad EV off both again.
 void PathSet::forget_bad(EvIndex ev) {
   Plane& plane = plane_of(ev);
@@ -176,6 +169,13 @@ void PathSet::forget_bad(EvIndex ev) {
   if (gap == plane.bad_count) return;
   heap_put(plane, gap, heap_[plane.begin + plane.bad_count]);
   heap_settle(plane, gap);
+}
+
+void PathSet::revive(EvIndex ev, EvState state) {
+  forget_bad(ev);
+  join(ev);
+  set_state(ev, state);
+  report_state(ev, EvState::kGood);
 }
 
 bool PathSet::is_last_in_use(EvIndex ev) {
