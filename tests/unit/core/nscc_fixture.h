@@ -1,0 +1,47 @@
+// What the NSCC tests share: the reference network and the two signals they send most.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "core/cc/nscc.h"
+
+namespace mrc::core {
+
+inline constexpr std::uint64_t kGigabit = 1'000'000'000;
+inline constexpr std::uint32_t kMtu = 4'150;
+inline constexpr DurationNs kBaseRtt = 8'337;
+
+// The two-tier 400 Gb/s network of the reference, with switches that trim.
+inline CcProfile two_tier() {
+  CcProfile profile;
+  profile.nscc.base_rtt_ns = kBaseRtt;
+  return profile;
+}
+
+inline CcEnvironment environment(std::uint64_t gigabits = 400, std::uint32_t peers = 0) {
+  return {.bits_per_second = gigabits * kGigabit,
+          .mtu_bytes = kMtu,
+          .hints = {.remote_recv_peers = peers}};
+}
+
+inline Nscc make_nscc(const CcProfile& profile = two_tier()) {
+  return Nscc(profile, environment());
+}
+
+// An answer whose round trip was `delay_ns` longer than the base RTT.
+inline void ack(Nscc& cc, TimeNs now, DurationNs delay_ns, bool marked = false,
+                std::int64_t bytes = kMtu) {
+  cc.on_ack(
+      {.now = now, .acked_bytes = bytes, .marked = marked, .rtt_ns = cc.base_rtt_ns() + delay_ns});
+}
+
+// Takes the bonus of the first answer, then brings the window to an exact size.
+inline void settle(Nscc& cc, TimeNs now, std::int64_t window) {
+  ack(cc, now, 1'000, true, 0);
+  cc.on_loss(now, cc.window_bytes() - window);
+  ASSERT_EQ(cc.window_bytes(), window);
+}
+
+}  // namespace mrc::core
