@@ -28,6 +28,14 @@ class BitWindow {
   void set(std::uint64_t seq) { words_[word(seq)] |= std::uint64_t{1} << (seq & 63); }
   void clear(std::uint64_t seq) { words_[word(seq)] &= ~(std::uint64_t{1} << (seq & 63)); }
 
+  // Clears `count` bits (at most 64) from `seq` on.
+  void clear_run(std::uint64_t seq, unsigned count) {
+    const std::uint64_t run = count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+    const unsigned shift = seq & 63;
+    words_[word(seq)] &= ~(run << shift);
+    if (shift != 0) words_[word(seq + 64)] &= ~(run >> (64 - shift));
+  }
+
   // The 64 bits from `seq` on; bit i stands for seq + i.
   std::uint64_t bits64(std::uint64_t seq) const {
     const unsigned shift = seq & 63;

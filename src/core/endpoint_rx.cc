@@ -1,4 +1,5 @@
 // The receive path: from a packet to the queue pair it belongs to, and the answers it causes.
+#include "base/planted_bug.h"
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
@@ -33,7 +34,9 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
   Qp* qp = find(packet.bth.destination);
   if (qp == nullptr) return DropReason::kUnknownQp;
   if (qp->peer == kNoSlot) return DropReason::kQpNotReady;
-  if (arrival.source != qp->rtr.remote) return DropReason::kWrongSource;
+  if (arrival.source != qp->rtr.remote && !MRC_BUG(kAcceptsAnySource)) {
+    return DropReason::kWrongSource;
+  }
   if (wire::is_write(opcode)) {
     result = on_write(now, arrival, packet, *qp);
     return result.drop;
@@ -87,7 +90,9 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   entry.arrived_at = now;
   if (!queue_control(entry)) return DropReason::kQueueFull;
   // A sender that lost our transport ACK asks in this way.
-  if (qp.responder.messages_closed() > 0) queue_ack(qp, arrival.port);
+  if (qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
+    queue_ack(qp, arrival.port);
+  }
   return DropReason::kNone;
 }
 

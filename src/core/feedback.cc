@@ -39,7 +39,10 @@ bool status_of_nak(std::uint8_t syndrome, CompletionStatus& status) {
 
 bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
   view.cumulative = sequence_near(window_.oldest() - 1, sack.cumulative);
-  if (view.cumulative >= window_.next()) return false;
+  if (view.cumulative >= window_.next()) {
+    if (!MRC_BUG(kBelievesUnsentSack)) return false;
+    view.cumulative = window_.next() - 1;
+  }
   view.base = view.cumulative + static_cast<Sequence>(std::int64_t{sack.bitmap_offset});
   view.bitmap = sack.bitmap;
   const std::uint32_t ahead = (sack.received_units - newest_received_units_) & kReceivedUnitsMask;
@@ -69,6 +72,9 @@ DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
     if (window_.contains(trigger)) settle_trigger(now, sack, trigger, sample);
   }
   settle_up_to(now, view.cumulative);
+  if (MRC_BUG(kCumulativeOneTooMany) && window_.contains(view.cumulative + 1)) {
+    settle_up_to(now, view.cumulative + 1);
+  }
   settle_bitmap(now, view);
   if (setup_.dynamic_mpr && view.fresh && sack.window_units != 0) {
     window_psns_ = std::min(sack.window_units, setup_.rts.mpr) * kWindowUnitPsns;
@@ -183,7 +189,9 @@ void Requester::note_feedback(TimeNs now) {
 Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   const Sequence seq = sequence_near(window_.oldest(), nack.psn);
-  if (!window_.contains(seq)) return {.drop = DropReason::kStaleFeedback};
+  if (!window_.contains(seq) || MRC_BUG(kIgnoresNacks)) {
+    return {.drop = DropReason::kStaleFeedback};
+  }
   const PacketRecord packet = window_.record(seq);
   if (nack.reason == wire::NackReason::kUnexpectedEvent) {
     return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .culprit = seq};

@@ -61,6 +61,7 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
 void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
   const PacketRecord packet = window_.record(seq);
   window_.mark_lost(seq);
+  if (MRC_BUG(kForgetsLostPackets)) window_.acknowledge(seq);
   links_.cc->on_left_network(packet.nominal_bytes);
   QpCounters& counters = *links_.counters;
   switch (cause) {

@@ -43,6 +43,7 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
   if (started_) links_.cc->on_left_network(window_.in_flight_bytes());
   for (std::uint64_t m = completed_; m < posted_; ++m) {
     message(m).status = m == blamed ? status : CompletionStatus::kFlushed;
+    if (MRC_BUG(kFlushReportsSuccess)) message(m).status = CompletionStatus::kSuccess;
   }
   if (MRC_BUG(kErrorForgetsFlush)) posted_ = std::max(reported_, completed_);
   completed_ = segmented_ = posted_;
@@ -82,7 +83,8 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
 // ---------------------------------------------------------------------------------------
 
 bool Requester::may_send_new() const {
-  if (segmented_ == posted_ || window_.next() >= window_end()) return false;
+  const Sequence end = window_end() + (MRC_BUG(kWindowOneTooLong) ? 1 : 0);
+  if (segmented_ == posted_ || window_.next() >= end) return false;
   if (message_open_ || !message(segmented_).request.with_immediate) return true;
   const std::uint64_t in_flight = immediates_started_ - immediates_completed_;
   return in_flight < setup_.rts.max_wimm || MRC_BUG(kIgnoresImmediateLimit);
@@ -113,8 +115,9 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
                             OutgoingData& out) const {
   const auto index = static_cast<std::uint32_t>(seq - m.first);
   const bool last = index + 1 == m.packets;
-  const std::uint32_t offset = index * setup_.path_mtu;
-  out.payload_length = last ? m.request.length - offset : setup_.path_mtu;
+  const bool misplaced = MRC_BUG(kRetransmitsWrongBytes) && out.retransmission && index > 0;
+  const std::uint32_t offset = (misplaced ? index - 1 : index) * setup_.path_mtu;
+  out.payload_length = last ? m.request.length - index * setup_.path_mtu : setup_.path_mtu;
   out.local_address = m.request.local_address + offset;
   wire::Bth& bth = out.packet.bth;
   bth = {};
@@ -125,7 +128,7 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
   out.packet.body = wire::Write{.receive_msn = m.receive_msn,
                                 .msn = static_cast<std::uint16_t>(number),
                                 .timestamp = {},
-                                .address = m.request.remote_address + offset,
+                                .address = m.request.remote_address + index * setup_.path_mtu,
                                 .key = m.request.remote_key,
                                 .message_length = m.request.length,
                                 .immediate = m.request.immediate};
@@ -149,6 +152,7 @@ void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) 
   if (window_.next() == m.first + m.packets) {
     ++segmented_;
     message_open_ = false;
+    if (MRC_BUG(kCompletesWhenSent)) completed_ = segmented_;
   }
 }
 

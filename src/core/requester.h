@@ -6,7 +6,7 @@
 // settle packets and messages; on_timer() fires the tail probe and the retry timer;
 // pop_completion() reports in posting order.
 //
-// How a loss is found (protocol.md, section 0 and 5; docs/loss.md):
+// How a loss is found (docs/adr/0003-loss-inference.md):
 //   path order  a packet sent later on the same EV has arrived, and a SACK generated after that
 //   says
 //               this one has not: proof, since each EV is a FIFO path

@@ -144,7 +144,7 @@ DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& a
     return DropReason::kDuplicate;
   }
   const std::uint64_t ahead = seq - expected_;
-  if (ahead < window_psns_) return DropReason::kNone;
+  if (ahead < window_psns_ || MRC_BUG(kAcceptsBeyondWindow)) return DropReason::kNone;
   if (ahead >= std::uint64_t{2} * window_psns_) return DropReason::kFarOutOfWindow;
   if (now >= next_window_nack_at_) {
     next_window_nack_at_ = now + kWindowNackPeriodNs;
@@ -155,7 +155,7 @@ DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& a
 }
 
 DropReason Responder::refuse(const Arrival& arrival, Answer& answer) const {
-  if (arrival.trim != TrimState::kWhole) {
+  if (arrival.trim != TrimState::kWhole && !MRC_BUG(kTrimmedCountsAsReceived)) {
     if (setup_.trim_nack) {
       answer.kind = AnswerKind::kNack;
       answer.reason = arrival.trim == TrimState::kTrimmed ? wire::NackReason::kTrimmed
@@ -204,28 +204,39 @@ void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t p
   counters_->bytes_received += payload_length;
 }
 
-// Moves the left edge over everything that has arrived. False when an immediate found no receive.
+// Moves the left edge over everything that has arrived, a run of up to 64 PSNs at a time. False
+// when an immediate found no receive.
 bool Responder::advance(Answer& answer) {
-  while (received_.test(expected_)) {
-    if (has_immediate_.test(expected_)) {
-      const std::uint8_t refusal = deliver_immediate();
-      if (refusal != 0) {
-        answer.psn = psn_of(expected_);
-        fail(answer, refusal, CompletionStatus::kReceiveMissing);
-        return false;
-      }
+  for (;;) {
+    auto run = static_cast<unsigned>(std::countr_one(received_.bits64(expected_)));
+    if (run == 0) return true;
+    const std::uint64_t in_run = run == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << run) - 1;
+    const std::uint64_t immediates = has_immediate_.bits64(expected_) & in_run;
+    if (immediates != 0) run = static_cast<unsigned>(std::countr_zero(immediates)) + 1;
+    pass(immediates != 0 ? run - 1 : run, answer);
+    if (immediates == 0) continue;
+    const std::uint8_t refusal = deliver_immediate();
+    if (refusal != 0) {
+      answer.psn = psn_of(expected_);
+      fail(answer, refusal, CompletionStatus::kReceiveMissing);
+      return false;
     }
-    if (ends_message_.test(expected_)) {
-      ++messages_closed_;
-      answer.acknowledge = true;
-    }
-    received_.clear(expected_);
-    ends_message_.clear(expected_);
-    has_immediate_.clear(expected_);
-    --out_of_order_;
-    ++expected_;
+    pass(1, answer);
   }
-  return true;
+}
+
+// Moves the left edge over `count` (at most 64) packets.
+void Responder::pass(unsigned count, Answer& answer) {
+  if (count == 0) return;
+  const std::uint64_t run = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+  const auto ended = static_cast<unsigned>(std::popcount(ends_message_.bits64(expected_) & run));
+  messages_closed_ += ended;
+  if (ended > 0) answer.acknowledge = true;
+  received_.clear_run(expected_, count);
+  ends_message_.clear_run(expected_, count);
+  has_immediate_.clear_run(expected_, count);
+  out_of_order_ -= count;
+  expected_ += count;
 }
 
 // The syndrome to refuse it with, 0 when it was delivered.

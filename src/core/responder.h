@@ -99,6 +99,7 @@ class Responder {
   StashedImmediate& stash(std::uint16_t ahead);
   void accept(Sequence seq, const wire::Packet& packet, std::uint32_t payload_length);
   bool advance(Answer& answer);
+  void pass(unsigned count, Answer& answer);
   std::uint8_t deliver_immediate();
   bool sack_due(const Arrival& arrival, const wire::Bth& bth);
   void forgive_path(std::uint32_t entropy);
