@@ -115,7 +115,7 @@ void Nscc::set_bandwidth(std::uint64_t bits_per_second) {
   update_gains();
 
   const std::int64_t new_max = max_window_bytes();
-  saved_window_bytes_ = saved_window_bytes_ * new_max / old_max;
+  saved_window_bytes_ = std::min(saved_window_bytes_, old_max) * new_max / old_max;
   set_window(was_dead ? new_max * parked_fill_q16_ / kOneQ16 : before * new_max / old_max);
   recent_loss_bytes_ = 0;
   forgiven_loss_bytes_ = smaller ? std::max<std::int64_t>(before - paid - window_bytes_, 0) : 0;
