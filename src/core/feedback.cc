@@ -224,7 +224,10 @@ Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
   Verdict verdict{.fatal = true};
   verdict.culprit = sequence_near(window_.oldest(), psn);
   if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
-  if (!window_.contains(verdict.culprit)) return {.drop = DropReason::kStaleFeedback};
+  // A packet may be SACKed and its operation refused later, so its message decides.
+  if (unfinished_message_with(verdict.culprit) == kNoMessage) {
+    return {.drop = DropReason::kStaleFeedback};
+  }
   return verdict;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "base/assert.h"
@@ -37,8 +38,8 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
   min_active_ = static_cast<std::uint16_t>(std::clamp(wanted, 1U, profile.size()));
   lay_out_planes();
   reported_in_use_ = planes_in_use();
-  next_plane_ = prng_.below(static_cast<std::uint32_t>(planes_.size()));
-  next_control_plane_ = next_plane_;
+  next_control_plane_ = prng_.below(static_cast<std::uint32_t>(planes_.size()));
+  next_port_ = static_cast<unsigned>(planes_[next_control_plane_].port) - 1;
 }
 
 void PathSet::lay_out_planes() {
@@ -102,20 +103,23 @@ EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid) {
   return MRC_BUG(kPathSkipNeverRevives) ? kNoEv : choose_beside(avoid);
 }
 
-// The plane that has had the fewest packets, within the limit of what a plane may catch up.
+// The plane that has had the fewest packets; among equals the next one round.
 PathSet::Plane& PathSet::least_loaded(PortMask candidates) {
-  const std::uint64_t least = max_load_ - std::min(max_load_, kMaxCatchUpPackets);
-  Plane* best = nullptr;
-  for (std::size_t i = 0; i < planes_.size(); ++i) {
-    std::size_t index = next_plane_ + i;
-    if (index >= planes_.size()) index -= planes_.size();
-    Plane& plane = planes_[index];
-    if (!candidates.contains(plane.port)) continue;
-    plane.load = std::max(plane.load, least);
-    if (best == nullptr || plane.load < best->load) best = &plane;
+  std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
+  unsigned best_port = 0;
+  for (std::uint32_t bits = candidates.bits(); bits != 0; bits &= bits - 1) {
+    const auto port = static_cast<unsigned>(std::countr_zero(bits));
+    const std::uint64_t key = load(port) * kMaxPorts + (port - next_port_) % kMaxPorts;
+    if (key >= best) continue;
+    best = key;
+    best_port = port;
   }
-  MRC_ASSERT(best != nullptr);
-  return *best;
+  return planes_[plane_index_[best_port]];
+}
+
+// Packets sent on a port, at least so many that it cannot catch up more than the limit.
+std::uint64_t PathSet::load(unsigned port) const {
+  return std::max(loads_[port], max_load_ - std::min(max_load_, kMaxCatchUpPackets));
 }
 
 // Where the next EV other than `avoid` stands in the rotation, kNowhere when `avoid` is all there
@@ -146,9 +150,10 @@ EvIndex PathSet::use(Plane& plane, std::uint16_t position) {
   const EvIndex ev{order_[position]};
   set_state(ev, EvState::kGood);
   ++counters_[to_index(ev)].sent;
-  max_load_ = std::max(max_load_, ++plane.load);
-  next_plane_ = static_cast<unsigned>(&plane - planes_.data()) + 1;
-  if (next_plane_ == planes_.size()) next_plane_ = 0;
+  const auto port = static_cast<unsigned>(plane.port) - 1;
+  loads_[port] = load(port) + 1;
+  max_load_ = std::max(max_load_, loads_[port]);
+  next_port_ = port + 1;
 
   const std::uint16_t next = after(plane, position);
   if (next <= plane.cursor) plane.rotations = (plane.rotations + 1) % kRotationsPerOrder;

@@ -135,7 +135,6 @@ class PathSet {
     std::uint16_t control_cursor = 0;
     std::uint16_t control_turn = 0;  // control packets since the last sign of life
     EvIndex confirmed = kNoEv;       // the EV of that sign
-    std::uint64_t load = 0;          // packets, less what it may not catch up
   };
 
   static constexpr std::uint16_t to_index(EvIndex ev) { return static_cast<std::uint16_t>(ev); }
@@ -150,6 +149,7 @@ class PathSet {
 
   // Choosing.
   Plane& least_loaded(PortMask candidates);
+  std::uint64_t load(unsigned port) const;
   std::uint16_t next_position(Plane& plane, EvIndex avoid);
   EvIndex use(Plane& plane, std::uint16_t position);
   EvIndex choose_beside(EvIndex avoid);
@@ -204,8 +204,9 @@ class PathSet {
   PortMask ports_with_usable_;  // an EV of that port is GOOD or SKIP
   PortMask ports_with_bad_;
   PortMask reported_in_use_;
+  std::array<std::uint64_t, kMaxPorts> loads_{};  // by port - 1
   std::uint64_t max_load_ = 0;
-  unsigned next_plane_ = 0;  // breaks ties of load
+  unsigned next_port_ = 0;  // breaks ties of load; a port - 1
   unsigned next_control_plane_ = 0;
   std::uint16_t min_active_ = 0;
   std::uint16_t good_count_ = 0;

@@ -36,10 +36,8 @@ void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLi
 }
 
 void Requester::stop(CompletionStatus status, Sequence culprit) {
-  std::uint64_t blamed = completed_;
-  if (started_ && window_.contains(culprit)) {
-    blamed = message_number(window_.record(culprit).message_slot);
-  }
+  std::uint64_t blamed = unfinished_message_with(culprit);
+  if (blamed == kNoMessage) blamed = completed_;
   if (started_) links_.cc->on_left_network(window_.in_flight_bytes());
   for (std::uint64_t m = completed_; m < posted_; ++m) {
     message(m).status = m == blamed ? status : CompletionStatus::kFlushed;
@@ -99,6 +97,15 @@ bool Requester::wants_to_send() const {
 std::uint64_t Requester::message_number(std::uint16_t slot) const {
   const std::uint64_t size = messages_.size();
   return completed_ + (slot + size - completed_ % size) % size;
+}
+
+std::uint64_t Requester::unfinished_message_with(Sequence seq) const {
+  const std::uint64_t end = segmented_ + (message_open_ ? 1 : 0);
+  if (!started_ || seq >= window_.next()) return kNoMessage;
+  for (std::uint64_t m = completed_; m < end; ++m) {
+    if (seq >= message(m).first && seq - message(m).first < message(m).packets) return m;
+  }
+  return kNoMessage;
 }
 
 void Requester::begin_message(Message& m) {
