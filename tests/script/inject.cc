@@ -25,6 +25,7 @@ class Builder {
     if (kind_ == PacketKind::kWrite) finish_write();
     if (kind_ == PacketKind::kSack) finish_sack(variables);
     if (kind_ == PacketKind::kNack) finish_nack();
+    if (kind_ == PacketKind::kAck) finish_ack();
     return packet_;
   }
 
@@ -118,6 +119,15 @@ class Builder {
     if (named("rcvd") == nullptr) {
       sack.received_units = static_cast<std::uint32_t>((bytes + 255) / 256) & 0xFF'FFFF;
     }
+  }
+
+  // A transport ACK carries the last PSN of its message.
+  void finish_ack() {
+    if (named("psn") != nullptr) return;
+    const std::uint64_t msn = find_field(kind_, "through")->get(packet_);
+    const ScriptPacket* last =
+        world_.last_of_message(defaults_.qp, static_cast<std::uint16_t>(msn));
+    if (last != nullptr) packet_.packet.bth.psn = last->packet.bth.psn;
   }
 
   void finish_nack() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "script/packet_fields.h"
+#include "script/settings.h"
 #include "script/world.h"
 
 namespace mrc::script {
@@ -12,7 +13,7 @@ namespace mrc::script {
 struct InjectDefaults {
   QpNumber qp{};  // whom the packet is for
   QpNumber peer_qp{};
-  Address peer;
+  Address peer = address_of(1);
   Rkey key{};  // of the region registered last
   std::uint64_t address = 0;
 };

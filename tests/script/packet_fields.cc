@@ -36,10 +36,12 @@ constexpr Symbol kTrims[] = {{"none", 0}, {"trimmed", 1}, {"lasthop", 2}};
 constexpr Symbol kRefusals[] = {{"none", 0}, {"no_buffer", 1}, {"no_resource", 2}};
 constexpr Symbol kRemotes[] = {{"other", 99}};
 
-// AETH carries the MSN of the message it speaks of, in 24 bits: an ACK names the last message that
-// is done, a NAK the message at fault. Every script goes through these two functions.
-Value message_of_aeth(std::uint32_t aeth_msn) { return aeth_msn & 0xFFFF; }
-std::uint32_t aeth_of_message(Value msn) { return static_cast<std::uint32_t>(msn & 0xFFFF); }
+// As in IBTA, AETH's MSN counts completed messages, so an ACK through message n carries n + 1. A
+// NAK says by its PSN what it refuses.
+Value message_of_ack(std::uint32_t aeth_msn) { return (aeth_msn - 1) & 0xFF'FFFF; }
+std::uint32_t ack_of_message(Value msn) {
+  return static_cast<std::uint32_t>((msn + 1) & 0xFF'FFFF);
+}
 
 template <typename Body>
 const Body& body(const ScriptPacket& p) {
@@ -108,13 +110,10 @@ const PacketField kWriteFields[] = {
 
 const PacketField kFeedbackFields[] = {
     PacketField{
-        {"through", [](const P& p) { return message_of_aeth(body<wire::Ack>(p).msn); }, 16, {}},
+        {"through", [](const P& p) { return message_of_ack(body<wire::Ack>(p).msn); }, 24, {}},
         kAcks,
-        [](P& p, Value v) { body<wire::Ack>(p).msn = aeth_of_message(v); }},
-    PacketField{{"msn", [](const P& p) { return message_of_aeth(body<wire::Ack>(p).msn); }, 16, {}},
-                kNaks,
-                [](P& p, Value v) { body<wire::Ack>(p).msn = aeth_of_message(v); }},
-    MRC_FIELD(kAcks | kNaks, "aeth_msn", 24, kNoSymbols, std::uint32_t, body<wire::Ack>(p).msn),
+        [](P& p, Value v) { body<wire::Ack>(p).msn = ack_of_message(v); }},
+    MRC_FIELD(kNaks, "done", 16, kNoSymbols, std::uint32_t, body<wire::Ack>(p).msn),
     MRC_FIELD(kAcks, "syndrome", 8, kNoSymbols, std::uint8_t, body<wire::Ack>(p).syndrome),
     MRC_FIELD(kNaks, "code", 8, kCodes, std::uint8_t, body<wire::Ack>(p).syndrome),
 

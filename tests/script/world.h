@@ -54,6 +54,8 @@ class World {
 
   // The newest data packet sent with this PSN, and the newest probe with this id; null when none.
   const ScriptPacket* sent_write(QpNumber qp, Psn psn) const;
+  // The last packet of the newest message with this number; null when there is none.
+  const ScriptPacket* last_of_message(QpNumber qp, std::uint16_t msn) const;
   const ScriptPacket* sent_probe(QpNumber qp, std::uint16_t id) const;
   // Nominal size of the distinct packets that a SACK of this content says have arrived, all SACKs
   // of this queue pair taken together; what an honest peer would report.
