@@ -80,7 +80,7 @@ struct QpConfig {
 
 // RESET -> INIT.
 struct QpInit {
-  const EvProfile* ev_profile = nullptr;
+  const EvProfile* ev_profile = nullptr;  // none: paths by hash, chosen by the endpoint (AUTO)
   CcProfile cc;
   QpHints hints;
   std::uint16_t ev_min_active = 0;  // 0 = a quarter of the profile

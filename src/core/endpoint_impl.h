@@ -84,6 +84,7 @@ struct Endpoint::Impl {
   bool next_control(TimeNs now, PortMask free_ports, TxPacket& out);
   bool build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry, TxPacket& out);
   void build_sack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
+  std::uint16_t reflected_ticks(TimeNs now, const ControlEntry& entry) const;
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
   void activate(Qp& qp);

@@ -212,7 +212,7 @@ DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arriv
                  .port = pending.probe.port,
                  .peer = arrival.source,
                  .request_id = id,
-                 .rtt_ns = now - pending.sent_at});
+                 .rtt_ns = round_trip(now, pending.sent_at, response.timestamp_ticks)});
     pending.used = false;
     refresh_endpoint_deadline();
     return DropReason::kNone;

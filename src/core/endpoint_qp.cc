@@ -31,6 +31,21 @@ Status check_rts(const QpReadyToSend& rts) {
   return {};
 }
 
+// For a queue pair without a profile: hash inputs in the range of ephemeral ports, equally many on
+// each port. The low halves differ, so that IPv4, which carries only them, has as many paths.
+EvProfile automatic_profile(unsigned ports, Prng& prng) {
+  constexpr unsigned kEvsPerPort = 32;
+  constexpr std::uint32_t kFirstEphemeral = 0xC000;
+  std::vector<EvEntry> entries(kEvsPerPort * ports);
+  for (unsigned i = 0; i < entries.size(); ++i) {
+    entries[i].entropy = (prng.next32() << 16) | (kFirstEphemeral + i);
+    entries[i].port = static_cast<PortId>(i % ports + 1);
+  }
+  Result<EvProfile> profile = EvProfile::create(entries);
+  MRC_ASSERT(profile.ok());
+  return std::move(profile).value();
+}
+
 constexpr Status no_such_qp() { return {ErrorCode::kNotFound, "no such queue pair"}; }
 
 }  // namespace
@@ -75,16 +90,22 @@ Status Endpoint::init_qp(QpNumber number, const QpInit& init) {
   Qp* qp = impl_->find(number);
   if (qp == nullptr) return no_such_qp();
   if (qp->state != QpState::kReset) return {ErrorCode::kWrongState, "queue pair is not in RESET"};
-  if (init.ev_profile == nullptr) return {ErrorCode::kInvalidArgument, "an EV profile is needed"};
-  if (init.ev_profile->size() == 0 || init.ev_profile->size() > kMaxEvsPerQp) {
+  const EvProfile* profile = init.ev_profile;
+  if (profile != nullptr && (profile->size() == 0 || profile->size() > kMaxEvsPerQp)) {
     return {ErrorCode::kInvalidArgument, "an EV profile holds 1 to 1024 EVs"};
   }
-  if ((init.ev_profile->ports() & PortMask::first(impl_->config.port_count)).empty()) {
+  if (profile != nullptr &&
+      (profile->ports() & PortMask::first(impl_->config.port_count)).empty()) {
     return {ErrorCode::kInvalidArgument, "no EV of the profile uses a port of this endpoint"};
   }
   qp->init = init;
+  if (profile == nullptr) {
+    qp->own_profile =
+        std::make_unique<EvProfile>(automatic_profile(impl_->config.port_count, impl_->prng));
+    qp->init.ev_profile = qp->own_profile.get();
+  }
   qp->paths = std::make_unique<PathSet>(
-      *init.ev_profile,
+      *qp->init.ev_profile,
       PathSetConfig{.min_active = init.ev_min_active, .active_evs = init.active_evs},
       impl_->prng.next64(), *qp);
   qp->state = QpState::kInit;
@@ -143,6 +164,7 @@ Status Endpoint::reset_qp(QpNumber number) {
   if (qp == nullptr) return no_such_qp();
   impl_->forget_work(*qp);
   qp->paths.reset();
+  qp->own_profile.reset();
   qp->counters = {};
   qp->state = QpState::kReset;
   return {};

@@ -12,6 +12,18 @@ constexpr std::uint32_t kTurnBytes = 4096;
 // Answers behind one that waits for its port get their chance.
 constexpr std::size_t kControlLookahead = 8;
 
+// Fills in where the packet goes and by which path. A profile of our own making is nobody's
+// business.
+void address(const Qp& qp, TxPacket& out) {
+  const EvEntry& path = qp.init.ev_profile->entry(out.ev);
+  out.destination = qp.rtr.remote;
+  out.local_qp = qp.config.number;
+  out.port = path.port;
+  out.entropy = path.entropy;
+  out.profile = qp.own_profile ? nullptr : qp.init.ev_profile;
+  if (qp.own_profile) out.ev = kNoEv;
+}
+
 }  // namespace
 
 bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
@@ -67,17 +79,13 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
     bth.destination = kEndpointQp;
     bth.psn = Psn(entry.id);
     out.packet.body =
-        wire::EndpointResponse{.op = entry.op, .timestamp_ticks = entry.timestamp.ticks};
+        wire::EndpointResponse{.op = entry.op, .timestamp_ticks = reflected_ticks(now, entry)};
     return true;
   }
   Qp& qp = *qps[entry.slot];
   out.ev = qp.paths->choose_control(free_ports, entry.port);
   if (out.ev == kNoEv) return false;
-  out.profile = qp.init.ev_profile;
-  out.port = out.profile->port(out.ev);
-  out.entropy = out.profile->entry(out.ev).entropy;
-  out.destination = qp.rtr.remote;
-  out.local_qp = qp.config.number;
+  address(qp, out);
   bth.destination = qp.rtr.remote_qp;
   const auto local16 = static_cast<std::uint16_t>(qp.config.number);
   const auto remote16 = static_cast<std::uint16_t>(qp.rtr.remote_qp);
@@ -90,7 +98,7 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
                                  .source_context = local16,
                                  .destination_context = remote16,
                                  .psn = entry.psn,
-                                 .timestamp_ticks = entry.timestamp.ticks};
+                                 .timestamp_ticks = reflected_ticks(now, entry)};
   } else if (entry.kind == kAck || entry.kind == kNak) {
     const bool nak = entry.kind == kNak;
     if (!nak) qp.ack_queued = false;
@@ -106,6 +114,13 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
   return true;
 }
 
+// The stamp that came in, plus the time its answer spent here.
+std::uint16_t Endpoint::Impl::reflected_ticks(TimeNs now, const ControlEntry& entry) const {
+  const DurationNs tick = entry.timestamp.microseconds ? kMicrosecondNs : kTickNs;
+  const DurationNs service = config.add_service_time ? (now - entry.arrived_at) / tick : 0;
+  return static_cast<std::uint16_t>(entry.timestamp.ticks + service);
+}
+
 void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
                                 TxPacket& out) const {
   wire::Sack sack;
@@ -116,11 +131,7 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
   sack.source_context = static_cast<std::uint16_t>(qp.config.number);
   sack.destination_context = static_cast<std::uint16_t>(qp.rtr.remote_qp);
   qp.responder.fill_sack(sack.probe_answer ? qp.responder.cumulative() : entry.psn, sack);
-  sack.timestamp_ticks = entry.timestamp.ticks;
-  if (config.add_service_time) {
-    const DurationNs tick = entry.timestamp.microseconds ? kMicrosecondNs : kTickNs;
-    sack.timestamp_ticks += static_cast<std::uint16_t>((now - entry.arrived_at) / tick);
-  }
+  sack.timestamp_ticks = reflected_ticks(now, entry);
   ++qp.counters.sacks_sent;
   out.packet.bth.opcode = wire::Opcode::kSack;
   out.packet.bth.psn = sack.cumulative;
@@ -162,12 +173,8 @@ SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, Tx
     if (outcome != SendOutcome::kSent) return outcome;
   }
   out.packet = data.packet;
-  out.destination = qp.rtr.remote;
   out.ev = data.ev;
-  out.profile = qp.init.ev_profile;
-  out.port = out.profile->port(data.ev);
-  out.entropy = out.profile->entry(data.ev).entropy;
-  out.local_qp = qp.config.number;
+  address(qp, out);
   out.local_address = data.local_address;
   out.payload_length = data.payload_length;
   const bool trimmable = qp.init.cc.network_trims && probed != SendOutcome::kSent;

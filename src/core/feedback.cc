@@ -107,15 +107,10 @@ void Requester::apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev) 
   }
 }
 
-// The reflected stamp is the one we sent plus the responder's residence time. A stamp that does not
-// fit between the transmission and now belongs to another transmission of the packet, or to nobody.
 bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected,
                                AckSample& sample) {
-  const DurationNs elapsed = now - sent_at;
-  const auto service_ticks = static_cast<std::uint16_t>(reflected - ticks_at(sent_at));
-  const DurationNs service = service_ticks * kTickNs;
-  if (elapsed <= 0 || service >= elapsed + kTickNs) return false;
-  const DurationNs rtt = std::max<DurationNs>(elapsed - service, 1);
+  const DurationNs rtt = round_trip(now, sent_at, reflected);
+  if (rtt == 0) return false;
   rtt_.add(rtt);
   sample.rtt_ns = rtt;
   return true;

@@ -58,6 +58,7 @@ class Qp final : public PathObserver {
   QpInit init;
   QpReadyToReceive rtr;
   QpCounters counters;
+  std::unique_ptr<EvProfile> own_profile;  // when the caller gave none
   std::unique_ptr<PathSet> paths;
   Requester requester;
   Responder responder;

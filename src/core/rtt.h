@@ -14,6 +14,17 @@ constexpr std::uint16_t ticks_at(TimeNs time) {
   return static_cast<std::uint16_t>(static_cast<std::uint64_t>(time) / kTickNs);
 }
 
+// The round trip of something sent at `sent_at` whose stamp came back as `reflected`: the stamp is
+// the one we sent plus the responder's residence time. 0 when it does not fit between the
+// transmission and now, and so belongs to another transmission or to nobody.
+constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflected) {
+  const DurationNs elapsed = now - sent_at;
+  const auto service_ticks = static_cast<std::uint16_t>(reflected - ticks_at(sent_at));
+  const DurationNs service = service_ticks * kTickNs;
+  if (elapsed <= 0 || service >= elapsed + kTickNs) return 0;
+  return std::max<DurationNs>(elapsed - service, 1);
+}
+
 class RttEstimator {
  public:
   // `initial` stands in until the first sample.
