@@ -237,6 +237,17 @@ TEST(PathSetAvoid, PrefersASkippedEvToTheAvoidedOne) {
   }
 }
 
+TEST(PathSetAvoid, TheSkippedEntryBehindItIsStillTheFirstOneMet) {
+  Paths paths(1, 6);
+  const std::vector<unsigned> order = paths.choose_many(6 * 17);  // into an order that stays
+  const std::vector<unsigned> next(order.end() - 6, order.end());
+  paths.set.on_marked(ev_at(next[1]));
+  paths.set.on_marked(ev_at(next[2]));
+  EXPECT_EQ(paths.set.choose(kAllPorts, ev_at(next[0])), ev_at(next[3]));
+  EXPECT_EQ(paths.set.state(ev_at(next[1])), kGood);
+  EXPECT_EQ(paths.set.state(ev_at(next[2])), kSkip);
+}
+
 TEST(PathSetAvoid, TakesAnotherPlaneWhenItIsTheOnlyEvOfItsPlane) {
   Paths paths(2, 1);
   for (unsigned i = 0; i < 10; ++i)
