@@ -1,0 +1,171 @@
+// What an engine makes of a packet it is given: genuine new data is placed once and exactly where it
+// belongs, everything else changes nothing.
+#include <cinttypes>
+
+#include "dst/carriage.h"
+#include "dst/checker.h"
+#include "dst/failure.h"
+#include "dst/world.h"
+
+namespace mrc::dst {
+namespace {
+
+bool is_feedback(const wire::Packet& packet) {
+  using wire::Opcode;
+  const Opcode opcode = packet.bth.opcode;
+  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) return !sack->probe_answer;
+  return opcode == Opcode::kAck || opcode == Opcode::kNack;
+}
+
+}  // namespace
+
+void Checker::on_corrupt_arrival(const Host& host, const core::Arrival& arrival,
+                                 const wire::Packet& packet) {
+  const auto to = world_.model.find(host.id(), packet.bth.destination);
+  if (!to) return;
+  End& end = world_.model.end(*to);
+  end.entropies_seen.insert(arrival.entropy);
+  end.entropies_corrupted.insert(arrival.entropy);
+}
+
+void Checker::on_arrival(Host& host, const Received& received) {
+  if (const auto to = world_.model.find(host.id(), received.packet.bth.destination)) {
+    End& end = world_.model.end(*to);
+    end.entropies_seen.insert(received.arrival.entropy);
+    if (received.arrival.congestion_experienced) {
+      end.entropies_marked.insert(received.arrival.entropy);
+    }
+    const std::uint32_t psn = received.packet.bth.psn.value();
+    if (received.arrival.trim != core::TrimState::kWhole) end.trimmed_psns.insert(psn);
+    if (received.arrival.refusal != core::CallerRefusal::kNone) end.refused_psns.insert(psn);
+    if (received.result.drop == DropReason::kOutOfWindow) end.outside_psns.insert(psn);
+  }
+  if (wire::is_write(received.packet.bth.opcode)) {
+    check_write_arrival(host, received);
+  } else {
+    MRC_CHECK(received.result.placement.length == 0, "a control packet was given a placement");
+    check_feedback_arrival(host, received);
+  }
+}
+
+// Forged packets, and those of a connection that no longer has this number.
+void Checker::check_not_taken(const Host& host, const Received& received) {
+  const auto& result = received.result;
+  MRC_CHECK(result.placement.length == 0,
+            "host %u gave a placement to a packet that is not of this connection: %s", host.id(),
+            describe(received.packet).c_str());
+  MRC_CHECK(result.drop != DropReason::kNone, "host %u took a packet that is not its own: %s",
+            host.id(), describe(received.packet).c_str());
+  const auto to = world_.model.find(host.id(), received.packet.bth.destination);
+  if (!to) {
+    MRC_CHECK(result.drop == DropReason::kUnknownQp, "host %u calls an unknown queue pair '%s'",
+              host.id(), drop_reason_name(result.drop));
+  } else if (received.arrival.source != world_.model.end(*to).rtr.remote) {
+    const bool told = result.drop == DropReason::kWrongSource ||
+                      result.drop == DropReason::kQpNotReady;
+    MRC_CHECK(told, "host %u calls a foreign source '%s'", host.id(),
+              drop_reason_name(result.drop));
+  }
+}
+
+void Checker::check_write_arrival(Host& host, const Received& received) {
+  const auto to = world_.model.find(host.id(), received.packet.bth.destination);
+  const bool genuine = received.flight.provenance == Provenance::kGenuine &&
+                       !received.flight.misdirected && to.has_value() &&
+                       received.flight.origin == to->peer();
+  if (!genuine) return check_not_taken(host, received);
+  const Flow& flow = world_.model.incoming(*to);
+  const std::int64_t number = flow.packet_number(received.packet.bth.psn);
+  const bool whole = received.arrival.trim == core::TrimState::kWhole;
+  const bool refused = received.arrival.refusal != core::CallerRefusal::kNone;
+  // The bits of a trimmed packet are protected by nothing.
+  const bool known = number >= 0 && number < static_cast<std::int64_t>(flow.sent_packets());
+  MRC_CHECK(known || !whole, "world: packet %" PRId64 " was never sent", number);
+  if (whole && !refused && !flow.has_arrived(static_cast<std::uint64_t>(number))) {
+    return check_new_write(host, *to, static_cast<std::uint64_t>(number), received);
+  }
+  MRC_CHECK(received.result.placement.length == 0 && received.result.drop != DropReason::kNone,
+            "host %u took a duplicate, trimmed or refused packet: %s", host.id(),
+            describe(received.packet).c_str());
+  const bool live = world_.model.end(*to).state == EndState::kLive &&
+                    !world_.model.connection(to->connection).doomed();
+  MRC_CHECK(!live || !whole || refused || received.result.drop == DropReason::kDuplicate,
+            "host %u calls a duplicate '%s'", host.id(), drop_reason_name(received.result.drop));
+}
+
+void Checker::check_new_write(Host& host, EndRef to, std::uint64_t number,
+                              const Received& received) {
+  const auto& write = std::get<wire::Write>(received.packet.body);
+  const End& end = world_.model.end(to);
+  const bool legal = host.memory().allows_write(end.config.domain, write.key, write.address,
+                                                received.arrival.payload_length);
+  if (received.result.drop != DropReason::kNone) {
+    return check_refused_write(to, number, legal, received);
+  }
+  const Flow& flow = world_.model.incoming(to);
+  const std::uint64_t widest = std::uint64_t{end.rtr.mpr_dest} * core::kWindowUnitPsns;
+  MRC_CHECK(number < flow.contiguous() + widest, "host %u took PSN %06x beyond its window",
+            host.id(), received.packet.bth.psn.value());
+  MRC_CHECK(legal, "host %u took a write that its memory does not allow: %s", host.id(),
+            describe(received.packet).c_str());
+  take_write(host, to, number, received);
+}
+
+void Checker::take_write(Host& host, EndRef to, std::uint64_t number, const Received& received) {
+  Flow& flow = world_.model.incoming(to);
+  const PacketShape shape = flow.shape(number);
+  const core::SendRequest& request = flow.messages()[shape.message].request;
+  const core::Placement& placement = received.result.placement;
+  MRC_CHECK(placement.length == shape.length &&
+                (shape.length == 0 || placement.address == request.remote_address + shape.offset),
+            "host %u places PSN %06x at %#" PRIx64 " length %u instead of %#" PRIx64 " length %u",
+            host.id(), received.packet.bth.psn.value(), placement.address, placement.length,
+            request.remote_address + shape.offset, shape.length);
+  flow.on_arrived(number);
+  End& end = world_.model.end(to);
+  end.nominal_bytes_arrived += wire::nominal_size(received.packet, shape.length);
+  if (shape.length == 0) return;
+  fetch_payload(world_.stage.swarm.seed, request.local_address + shape.offset,
+                host.memory().reference(request.remote_address + shape.offset, shape.length));
+}
+
+void Checker::check_refused_write(EndRef to, std::uint64_t number, bool legal,
+                                  const Received& received) {
+  const Connection& connection = world_.model.connection(to.connection);
+  const End& end = world_.model.end(to);
+  const Flow& flow = world_.model.incoming(to);
+  MRC_CHECK(received.result.placement.length == 0, "a refused packet was given a placement");
+  const std::uint64_t window = std::uint64_t{end.window_units} * core::kWindowUnitPsns;
+  bool entitled = false;
+  switch (received.result.drop) {
+    case DropReason::kAccessDenied: entitled = !legal; break;
+    case DropReason::kOutOfWindow:
+    case DropReason::kFarOutOfWindow: entitled = number >= flow.contiguous() + window; break;
+    case DropReason::kQpNotReady: entitled = connection.doomed(); break;
+    case DropReason::kImmediateLimit: entitled = connection.doomed_by(Doom::kImmediateLimit); break;
+    case DropReason::kReceiveQueueEmpty:
+      entitled = connection.doomed_by(Doom::kReceiveMissing);
+      break;
+    default: break;
+  }
+  MRC_CHECK(entitled, "host %u refuses a packet it has to take ('%s'): %s", end.host,
+            drop_reason_name(received.result.drop), describe(received.packet).c_str());
+}
+
+void Checker::check_feedback_arrival(const Host& host, const Received& received) {
+  const auto to = world_.model.find(host.id(), received.packet.bth.destination);
+  const Flight& flight = received.flight;
+  const bool genuine = flight.provenance == Provenance::kGenuine && !flight.misdirected;
+  const bool of_this_connection = to.has_value() && genuine && flight.origin == to->peer();
+  if (of_this_connection) {
+    End& end = world_.model.end(*to);
+    end.known_contiguous = std::max(end.known_contiguous, flight.contiguous_told);
+    return;
+  }
+  if (!genuine || is_feedback(received.packet)) {
+    MRC_CHECK(received.result.drop != DropReason::kNone, "host %u acted on a foreign packet: %s",
+              host.id(), describe(received.packet).c_str());
+  }
+}
+
+}  // namespace mrc::dst

@@ -1,0 +1,106 @@
+// Everything the engine does is held against its contract here. Nothing in this class knows how the
+// engine works; it knows what was posted, what was delivered, and what the headers promise.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "core/endpoint.h"
+#include "dst/connection.h"
+#include "dst/flight.h"
+#include "dst/random.h"
+
+namespace mrc::dst {
+
+struct World;
+class Host;
+
+// What the world notes about a packet at the moment it is sent.
+struct TransmitNote {
+  EndRef origin{kNoConnection, 0};
+  std::uint64_t contiguous_told = 0;
+};
+
+class Checker {
+ public:
+  explicit Checker(World& world);
+
+  // Each packet an engine hands out. `free` is the mask it was asked with.
+  TransmitNote on_transmit(const Host& host, PortMask free, const core::TxPacket& tx);
+
+  // Each packet an engine was given, with its answer; before the payload is copied.
+  struct Received {
+    const Flight& flight;
+    const core::Arrival& arrival;
+    const wire::Packet& packet;
+    const core::RxResult& result;
+  };
+  void on_arrival(Host& host, const Received& received);
+  void on_corrupt_arrival(const Host& host, const core::Arrival& arrival,
+                          const wire::Packet& packet);
+
+  void on_completion(Host& host, const core::Completion& completion);
+  void on_event(Host& host, const core::Event& event);
+
+  // After the engine said it has nothing more to send: with every port free a deadline must exist
+  // while there is work, and now and then all its books are compared.
+  void on_idle(Host& host, bool all_ports_free);
+
+  // At the end: both ends agree, everything posted is done, memory equals the reference.
+  void check_agreement();
+  void check_memory();
+  void check_quiet_traffic();
+
+  std::uint64_t data_packets() const { return data_packets_; }
+  std::uint64_t retransmissions() const { return retransmissions_; }
+  std::uint64_t control_packets() const { return control_packets_; }
+  std::uint64_t payload_bytes() const { return payload_bytes_; }
+  std::uint64_t completions() const { return completions_; }
+  std::uint64_t immediates() const { return immediates_; }
+
+ private:
+  // transmit
+  void check_route(const Host& host, PortMask free, const core::TxPacket& tx) const;
+  void check_write(EndRef from, const core::TxPacket& tx);
+  void check_write_fields(EndRef from, std::uint64_t packet, const core::TxPacket& tx);
+  void check_window(EndRef from, std::uint64_t packet);
+  void check_congestion_window(const Host& host, EndRef from);
+  void check_sack(EndRef from, const wire::Sack& sack);
+  void check_ack(EndRef from, const wire::Ack& ack);
+  void check_nack(EndRef from, const wire::Nack& nack);
+
+  // arrival
+  void check_write_arrival(Host& host, const Received& received);
+  void check_not_taken(const Host& host, const Received& received);
+  void check_new_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
+  void check_refused_write(EndRef to, std::uint64_t number, bool legal, const Received& received);
+  void take_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
+  void check_feedback_arrival(const Host& host, const Received& received);
+
+  // completion
+  void check_send_completion(EndRef ref, const core::Completion& completion);
+  void check_receive_completion(EndRef ref, const core::Completion& completion);
+  void check_failure_allowed(EndRef ref, core::CompletionStatus status);
+  void check_message_in_memory(EndRef from, std::size_t number);
+  void verify_messages(EndRef from, std::size_t end);
+
+  // status
+  void check_deadline(Host& host);
+  void check_status(Host& host, EndRef ref);
+  void check_send_books(EndRef ref, const core::QpStatus& status);
+  void check_peer_books(Host& host, EndRef ref, const core::QpStatus& status);
+  void check_end(EndRef ref);
+  void check_failed_end(EndRef ref);
+  void check_paths_recovered(EndRef ref, const core::QpStatus& status);
+
+  World& world_;
+  Random random_;
+  std::uint64_t data_packets_ = 0;
+  std::uint64_t retransmissions_ = 0;
+  std::uint64_t control_packets_ = 0;
+  std::uint64_t payload_bytes_ = 0;
+  std::uint64_t completions_ = 0;
+  std::uint64_t immediates_ = 0;
+};
+
+}  // namespace mrc::dst

@@ -1,0 +1,345 @@
+#include "dst/host.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "dst/alloc_guard.h"
+#include "dst/carriage.h"
+#include "dst/failure.h"
+#include "dst/world.h"
+
+namespace mrc::dst {
+namespace {
+
+// Calls of on_timer at one instant without anything else happening.
+constexpr unsigned kMaxSpins = 64;
+
+// Runs a call on the packet path and fails the seed if it allocated.
+template <typename Call>
+auto watched(const char* verb, Call&& call) {
+  const std::uint64_t before = packet_path_allocations();
+  const auto result = [&] {
+    const PacketPathGuard guard;
+    return call();
+  }();
+  MRC_CHECK(packet_path_allocations() == before, "%s allocated or released memory", verb);
+  return result;
+}
+
+Unpacked read_struct(const Flight& flight) {
+  Unpacked read;
+  read.corrupt = flight.corrupt;
+  read.drop = flight.corrupt ? DropReason::kBadIcrc : DropReason::kNone;
+  read.packet = flight.packet;
+  read.arrival = {.source = flight.source,
+                  .port = flight.port,
+                  .entropy = flight.entropy,
+                  .congestion_experienced = flight.marked,
+                  .trim = flight.trim,
+                  .refusal = core::CallerRefusal::kNone,
+                  .payload_length = flight.payload_length};
+  return read;
+}
+
+}  // namespace
+
+Host::Host(World& world, unsigned id)
+    : world_(world),
+      id_(id),
+      random_(mix64(world.stage.swarm.seed + id), Stream::kHosts),
+      memory_(mix64(world.stage.swarm.seed ^ (0x3E3'0000 + id))),
+      keys_(random_.bits()),
+      ports_up_(PortMask::first(world.stage.swarm.ports)) {
+  const Swarm& swarm = world.stage.swarm;
+  if (swarm.on(Fault::kClockDrift)) {
+    clock_.set_drift_ppm(static_cast<int>(random_.below(401)) - 200);
+    world.stage.count(Fault::kClockDrift);
+  }
+  make_profiles();
+  config_.address = address();
+  config_.port_count = swarm.ports;
+  config_.port_bits_per_second = swarm.port_bits_per_second;
+  config_.max_qps = 2 * swarm.connections + 64;
+  config_.max_peers = 64;
+  config_.max_regions = 512;
+  config_.event_capacity = random_.logarithmic(16, 1024);
+  config_.control_capacity = random_.logarithmic(64, 1024);
+  config_.add_service_time = !random_.one_in(4);
+  restart();
+}
+
+void Host::make_profiles() {
+  const Swarm& swarm = world_.stage.swarm;
+  const unsigned count = random_.between(1, 3);
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uint32_t most = swarm.one_path_for_ever ? 32 : 1024;
+    const std::uint32_t size = std::max(swarm.ports, random_.logarithmic(1, most));
+    std::vector<core::EvEntry> entries(size);
+    const auto salt = static_cast<std::uint32_t>(random_.bits());
+    for (std::uint32_t n = 0; n < size; ++n) {
+      // Odd multiples of distinct numbers are distinct modulo 2^32.
+      entries[n].entropy = (n + 1) * 0x9E37'79B1 + salt;
+      const unsigned plane = n < swarm.ports ? n : random_.below(swarm.ports);
+      entries[n].port = PortId{static_cast<std::uint8_t>(plane + 1)};
+    }
+    auto profile = core::EvProfile::create(entries);
+    MRC_CHECK(profile.ok(), "EvProfile::create refused a good profile: %s",
+              profile.status().what());
+    profiles_.push_back(std::make_unique<core::EvProfile>(std::move(profile).value()));
+  }
+}
+
+TimeNs Host::clock() const { return clock_.read(world_.stage.now); }
+
+void Host::restart() {
+  config_.seed = random_.bits();
+  auto created = core::Endpoint::create(config_);
+  MRC_CHECK(created.ok(), "Endpoint::create refused a good configuration: %s",
+            created.status().what());
+  engine_ = std::move(created).value();
+  ports_up_ = PortMask::first(config_.port_count);
+  MRC_CHECK(engine_->ports_up() == ports_up_, "a new endpoint does not have all ports up");
+}
+
+void Host::crash() {
+  engine_.reset();
+  for (std::size_t i = 0; i < memory_.size(); ++i) memory_.invalidate(i);
+  timer_deadline_ = kNever;
+}
+
+void Host::jump_clock(DurationNs ahead_ns) {
+  clock_.jump(ahead_ns);
+  timer_deadline_ = kNever;
+  if (alive()) pump();
+}
+
+void Host::set_port_up(PortId port, bool up) {
+  const Status status = engine_->set_port_up(clock(), port, up);
+  MRC_CHECK(status.ok(), "set_port_up(%u, %d) failed: %s", static_cast<unsigned>(port), up,
+            status.what());
+  ports_up_ = up ? ports_up_.with(port) : ports_up_.without(port);
+  MRC_CHECK(engine_->ports_up() == ports_up_, "ports_up() does not show what set_port_up said");
+  pump();
+}
+
+// --- Receiving ----------------------------------------------------------------------------------
+
+void Host::on_deliver(std::uint32_t slot) {
+  Flight& flight = world_.network.flights()[slot];
+  // A packet for another host passes only the driver's own address check.
+  const bool for_endpoint = flight.packet.bth.destination == kEndpointQp;
+  if (alive() && !(flight.misdirected && for_endpoint)) receive(flight);
+  world_.network.flights().release(slot);
+}
+
+void Host::refuse(const Flight& flight, DropReason reason) {
+  world_.stage.trace.arrived(world_.stage.now, flight, {reason, {}});
+  engine_->count_drop(reason);
+}
+
+core::RxResult Host::call_on_packet(const core::Arrival& arrival, const wire::Packet& packet) {
+  const auto before = engine_->counters().drops;
+  const core::RxResult result =
+      watched("on_packet", [&] { return engine_->on_packet(clock(), arrival, packet); });
+  const auto reason = static_cast<std::size_t>(result.drop);
+  MRC_CHECK(reason < kDropReasonCount, "on_packet gave an unknown drop reason %zu", reason);
+  MRC_CHECK(engine_->counters().drops[reason] == before[reason] + 1,
+            "the counter of '%s' did not count a packet", drop_reason_name(result.drop));
+  return result;
+}
+
+void Host::receive(Flight& flight) {
+  const bool bytes = world_.stage.swarm.carries_bytes;
+  Unpacked read = bytes ? unpack(flight) : read_struct(flight);
+  if (read.drop != DropReason::kNone && !read.corrupt) return refuse(flight, read.drop);
+  if (read.corrupt) {
+    world_.stage.trace.arrived(world_.stage.now, flight, {DropReason::kBadIcrc, {}});
+    world_.checker.on_corrupt_arrival(*this, read.arrival, read.packet);
+    watched("on_corrupt_packet", [&] {
+      engine_->on_corrupt_packet(clock(), read.arrival, read.packet);
+      return true;
+    });
+    return pump();
+  }
+  if (bytes && read.arrival.trim == core::TrimState::kWhole) {
+    read.packet.bth.pad = flight.packet.bth.pad;
+    MRC_CHECK(read.packet == flight.packet, "a frame was altered and still parsed: %s, sent %s",
+              describe(read.packet).c_str(), describe(flight.packet).c_str());
+  }
+  if (flight.is_write() && world_.host_faults.out_of_buffers()) {
+    read.arrival.refusal = random_.one_in(2) ? core::CallerRefusal::kNoPacketBuffer
+                                             : core::CallerRefusal::kNoResource;
+  }
+  const core::RxResult result = call_on_packet(read.arrival, read.packet);
+  world_.stage.trace.arrived(world_.stage.now, flight, result);
+  world_.checker.on_arrival(*this, {flight, read.arrival, read.packet, result});
+  place(result.placement, flight, read.payload);
+  pump();
+}
+
+void Host::place(const core::Placement& placement, const Flight& flight,
+                 std::span<const std::byte> payload) {
+  if (placement.length == 0) return;
+  const std::span<std::byte> target = memory_.placement(placement.address, placement.length);
+  if (world_.stage.swarm.carries_bytes) {
+    std::copy(payload.begin(), payload.end(), target.begin());
+  } else {
+    fetch_payload(world_.stage.swarm.seed, flight.payload_address, target);
+  }
+}
+
+// --- Programs -----------------------------------------------------------------------------------
+
+Status Host::post_send(QpNumber qp, const core::SendRequest& request) {
+  return watched("post_send", [&] { return engine_->post_send(clock(), qp, request); });
+}
+
+Status Host::post_receive(QpNumber qp, const core::ReceiveRequest& request) {
+  return watched("post_receive", [&] { return engine_->post_receive(qp, request); });
+}
+
+void Host::on_poll() {
+  poll_scheduled_ = false;
+  if (!alive()) return;
+  drain_completions();
+  drain_events();
+  pump();
+}
+
+void Host::collect() {
+  if (!world_.stage.active(Fault::kSlowConsumer)) {
+    drain_completions();
+    drain_events();
+  } else if (!poll_scheduled_) {
+    poll_scheduled_ = true;
+    world_.stage.count(Fault::kSlowConsumer);
+    const DurationNs delay_ns = random_.duration(kMicrosecondNs, 300 * kMicrosecondNs);
+    world_.stage.queue.push(world_.stage.now + delay_ns, Happening::kPoll, id_);
+  }
+}
+
+void Host::drain_completions() {
+  core::Completion completion;
+  while (watched("next_completion", [&] { return engine_->next_completion(completion); })) {
+    world_.stage.trace.completed(world_.stage.now, id_, completion);
+    world_.checker.on_completion(*this, completion);
+  }
+}
+
+void Host::drain_events() {
+  core::Event event;
+  while (watched("next_event", [&] { return engine_->next_event(event); })) {
+    world_.stage.trace.event(world_.stage.now, id_, event);
+    world_.checker.on_event(*this, event);
+  }
+}
+
+// --- Sending and timers -------------------------------------------------------------------------
+
+void Host::pump() {
+  if (world_.host_faults.early_timer()) call_on_timer();
+  collect();
+  transmit();
+  collect();
+  arm_port_wake();
+  arm_timer();
+}
+
+PortMask Host::free_ports() const {
+  PortMask free;
+  for (unsigned i = 0; i < config_.port_count; ++i) {
+    const PortId port{static_cast<std::uint8_t>(i + 1)};
+    if (busy_until_[i] <= world_.stage.now) free = free.with(port);
+  }
+  return free;
+}
+
+void Host::transmit() {
+  // Ports that are down are offered all the same: it is the engine that must not use them.
+  for (PortMask free = free_ports(); !free.empty(); free = free_ports()) {
+    core::TxPacket packet;
+    if (!watched("next_packet", [&] { return engine_->next_packet(clock(), free, packet); })) {
+      return world_.checker.on_idle(*this, free == PortMask::first(config_.port_count));
+    }
+    send(packet, free);
+  }
+}
+
+void Host::send(const core::TxPacket& packet, PortMask free) {
+  const TransmitNote note = world_.checker.on_transmit(*this, free, packet);
+  const std::uint32_t slot = world_.network.flights().take();
+  Flight& flight = world_.network.flights()[slot];
+  flight.packet = packet.packet;
+  flight.source = address();
+  flight.from = id_;
+  flight.to = static_cast<unsigned>(packet.destination.low - 1);
+  flight.port = packet.port;
+  flight.entropy = packet.entropy;
+  flight.traffic_class = packet.traffic_class;
+  flight.payload_address = packet.local_address;
+  flight.payload_length = packet.payload_length;
+  flight.marked = false;
+  flight.trim = core::TrimState::kWhole;
+  flight.corrupt = false;
+  flight.misdirected = false;
+  flight.provenance = Provenance::kGenuine;
+  flight.origin = note.origin;
+  flight.contiguous_told = note.contiguous_told;
+  world_.stage.trace.sent(world_.stage.now, flight);
+  const std::uint32_t size = wire::nominal_size(packet.packet, packet.payload_length);
+  busy_until_[static_cast<std::size_t>(packet.port) - 1] =
+      world_.stage.now + world_.network.serialization_ns(config_.port_bits_per_second, size);
+  world_.packet_faults.launch(slot);
+}
+
+void Host::arm_port_wake() {
+  TimeNs first = kNever;
+  for (unsigned i = 0; i < config_.port_count; ++i) {
+    if (busy_until_[i] > world_.stage.now) first = std::min(first, busy_until_[i]);
+  }
+  if (first == kNever || port_wake_ <= first) return;
+  port_wake_ = first;
+  world_.stage.queue.push(first, Happening::kPortFree, id_);
+}
+
+void Host::on_port_free() {
+  if (port_wake_ <= world_.stage.now) port_wake_ = kNever;
+  if (alive()) pump();
+}
+
+void Host::arm_timer() {
+  const TimeNs deadline = engine_->next_deadline();
+  if (deadline == kNever || deadline >= timer_deadline_) return;
+  const TimeNs now = world_.stage.now;
+  TimeNs at = clock_.moment_of(deadline);
+  if (at <= now) {
+    // A deadline that waits only for a busy port is served when the port is free.
+    if (free_ports() != PortMask::first(config_.port_count)) return;
+    spins_ = spin_time_ == now ? spins_ + 1 : 0;
+    spin_time_ = now;
+    MRC_CHECK(spins_ < kMaxSpins,
+              "next_deadline() of host %u stays in the past (%" PRId64 " at %" PRId64
+              ") however often on_timer is called",
+              id_, deadline, clock());
+    at = now;
+  }
+  timer_deadline_ = deadline;
+  world_.stage.queue.push(at + world_.host_faults.timer_delay(), Happening::kHostTimer, id_,
+                          ++timer_generation_);
+}
+
+void Host::on_timer_event(std::uint32_t generation) {
+  if (!alive() || generation != timer_generation_) return;
+  timer_deadline_ = kNever;
+  call_on_timer();
+  pump();
+}
+
+void Host::call_on_timer() {
+  watched("on_timer", [&] {
+    engine_->on_timer(clock());
+    return true;
+  });
+}
+
+}  // namespace mrc::dst

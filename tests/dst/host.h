@@ -1,0 +1,106 @@
+// A host: one engine, its memory, its clock, its ports, and the driver loop around them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/types.h"
+#include "core/endpoint.h"
+#include "core/ev_profile.h"
+#include "dst/clock.h"
+#include "dst/flight.h"
+#include "dst/memory.h"
+#include "dst/random.h"
+
+namespace mrc::dst {
+
+struct World;
+
+// Memory keys for an engine; deterministic, as everything here.
+class KeySource : public core::RandomSource {
+ public:
+  explicit KeySource(std::uint64_t seed) : prng_(seed) {}
+  std::uint32_t next32() override { return prng_.next32(); }
+
+ private:
+  Prng prng_;
+};
+
+class Host {
+ public:
+  Host(World& world, unsigned id);
+
+  unsigned id() const { return id_; }
+  Address address() const { return {0xFC00'0000'0000'0000, id_ + 1}; }
+  bool alive() const { return engine_ != nullptr; }
+  core::Endpoint& engine() { return *engine_; }
+  const core::Endpoint& engine() const { return *engine_; }
+  HostMemory& memory() { return memory_; }
+  KeySource& keys() { return keys_; }
+  TimeNs clock() const;
+  PortMask ports_up() const { return ports_up_; }
+  const std::vector<std::unique_ptr<core::EvProfile>>& profiles() const { return profiles_; }
+  core::EvProfile& profile(std::size_t index) { return *profiles_[index]; }
+  std::uint64_t events_lost() const { return engine_->counters().events_dropped; }
+
+  // Things that happen.
+  void on_deliver(std::uint32_t slot);
+  void on_timer_event(std::uint32_t generation);
+  void on_port_free();
+  void on_poll();
+
+  // The packet path of the engine, watched for allocations.
+  Status post_send(QpNumber qp, const core::SendRequest& request);
+  Status post_receive(QpNumber qp, const core::ReceiveRequest& request);
+  // Takes completions, sends what there is to send, sets the timer.
+  void pump();
+
+  // Faults.
+  void pause_until(TimeNs until) { paused_until_ = until; }
+  TimeNs paused_until() const { return paused_until_; }
+  void set_port_up(PortId port, bool up);
+  void jump_clock(DurationNs ahead_ns);
+  void crash();
+  void restart();
+
+ private:
+  void make_profiles();
+  void receive(Flight& flight);
+  void refuse(const Flight& flight, DropReason reason);
+  core::RxResult call_on_packet(const core::Arrival& arrival, const wire::Packet& packet);
+  void place(const core::Placement& placement, const Flight& flight,
+             std::span<const std::byte> payload);
+  void call_on_timer();
+  void collect();
+  void drain_completions();
+  void drain_events();
+  PortMask free_ports() const;
+  void transmit();
+  void send(const core::TxPacket& packet, PortMask free);
+  void arm_port_wake();
+  void arm_timer();
+
+  World& world_;
+  unsigned id_;
+  Random random_;
+  HostMemory memory_;
+  KeySource keys_;
+  HostClock clock_;
+  std::vector<std::unique_ptr<core::EvProfile>> profiles_;  // outlive the engine
+  std::unique_ptr<core::Endpoint> engine_;
+  core::EndpointConfig config_;
+
+  PortMask ports_up_;
+  std::array<TimeNs, kMaxPorts> busy_until_{};
+  TimeNs port_wake_ = kNever;  // when kPortFree is scheduled
+  TimeNs timer_deadline_ = kNever;      // what kHostTimer is scheduled for, by the host's clock
+  std::uint32_t timer_generation_ = 0;  // only the latest one counts
+  TimeNs paused_until_ = 0;
+  bool poll_scheduled_ = false;
+  TimeNs spin_time_ = -1;  // bound on timer calls at one instant
+  unsigned spins_ = 0;
+};
+
+}  // namespace mrc::dst

@@ -1,0 +1,79 @@
+#include "dst/mutants.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+#include "base/planted_bug.h"
+#include "dst/pool.h"
+#include "dst/results.h"
+
+namespace mrc::dst {
+namespace {
+
+#ifdef MRC_PLANTED_BUGS
+constexpr bool kHasBugs = true;
+#else
+constexpr bool kHasBugs = false;
+#endif
+
+struct Verdict {
+  bool caught = false;
+  std::uint64_t seeds = 0;
+  Failure failure;
+};
+
+Verdict hunt(unsigned bug, const MutantOptions& options) {
+  std::vector<std::uint64_t> seeds(options.seeds_per_mutant);
+  std::iota(seeds.begin(), seeds.end(), options.first_seed);
+  PoolOptions pool;
+  pool.jobs = options.jobs;
+  pool.failures = 1;
+  pool.planted_bug = bug;
+  pool.seconds_per_seed = 30;
+  const PoolResult result = run_pool(seeds, pool);
+  Verdict verdict;
+  verdict.caught = !result.failures.empty();
+  verdict.seeds = result.totals.seeds;
+  if (verdict.caught) verdict.failure = result.failures.front();
+  return verdict;
+}
+
+}  // namespace
+
+int run_mutants(const MutantOptions& options) {
+  if (!kHasBugs) {
+    std::fprintf(stderr, "dst: no planted bugs in this build; use the mutants preset\n");
+    return 2;
+  }
+  unsigned caught = 0;
+  unsigned survived = 0;
+  std::uint64_t seeds = 0;
+  std::printf("%-36s %6s %6s  %s\n", "planted bug", "seeds", "seed", "caught by");
+  for (unsigned bug = 1; bug < static_cast<unsigned>(PlantedBug::kCount); ++bug) {
+    const PlantedBugInfo& info = kPlantedBugs[bug];
+    if (!options.only.empty() && options.only != info.name) continue;
+    const Verdict verdict = hunt(bug, options);
+    seeds += verdict.seeds;
+    if (verdict.caught) {
+      ++caught;
+      std::printf("%-36s %6" PRIu64 " %6" PRIu64 "  %s\n", info.name, verdict.seeds,
+                  verdict.failure.seed, verdict.failure.reason.c_str());
+    } else {
+      ++survived;
+      std::printf("%-36s %6" PRIu64 " %6s  SURVIVED: %s\n", info.name, verdict.seeds, "-",
+                  info.what);
+    }
+    std::fflush(stdout);
+  }
+  std::printf("%u planted bugs caught, %u survived\n", caught, survived);
+  if (!options.results.empty() &&
+      !write_results(options.results, "dst mutants",
+                     {{"caught", caught}, {"survived", survived}, {"seeds", seeds}})) {
+    return 1;
+  }
+  return survived == 0 ? 0 : 1;
+}
+
+}  // namespace mrc::dst

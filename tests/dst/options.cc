@@ -1,0 +1,119 @@
+#include "dst/options.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+namespace mrc::dst {
+
+const char kUsage[] =
+    "Usage: dst --seeds N [--first S] [--jobs J] [--hash] [--results FILE]\n"
+    "       dst --seed N [--log]\n"
+    "       dst --seed-file FILE... [--jobs J] [--results FILE]\n"
+    "       dst --mutants [--mutant NAME] [--seeds-per-mutant N] [--jobs J] [--results FILE]\n"
+    "\n"
+    "Runs the protocol engine on a virtual network in virtual time and tries to break it.\n"
+    "One seed decides everything that happens in a run.\n"
+    "\n"
+    "  --seeds N             run N seeds, from --first (default 1) on\n"
+    "  --seed N              run one seed; with --log print all that happens\n"
+    "  --seed-file FILE      run the seeds listed in a file, one number a line\n"
+    "  --jobs J              processes, default one per core\n"
+    "  --hash                print one hash of all traces, to compare builds\n"
+    "  --mutants             switch on each planted bug in turn; every one must be caught\n"
+    "  --mutant NAME         only this planted bug\n"
+    "  --seeds-per-mutant N  give up after N seeds, default 1000\n"
+    "  --results FILE        write what was measured as JSON\n"
+    "\n"
+    "Exit status: 0 all good, 1 a check failed, 2 wrong usage.\n";
+
+namespace {
+
+class Arguments {
+ public:
+  Arguments(int argc, char** argv) : arguments_(argv + 1, argv + argc) {}
+
+  bool done() const { return at_ == arguments_.size(); }
+  std::string_view next() { return arguments_[at_++]; }
+  std::optional<std::string_view> value() {
+    if (done()) return std::nullopt;
+    return next();
+  }
+  std::optional<std::uint64_t> number() {
+    const auto text = value();
+    if (!text) return std::nullopt;
+    std::uint64_t parsed = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), parsed);
+    if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+    return parsed;
+  }
+
+ private:
+  std::vector<std::string_view> arguments_;
+  std::size_t at_ = 0;
+};
+
+template <typename T>
+bool take_number(Arguments& arguments, T& target) {
+  const auto number = arguments.number();
+  if (number) target = static_cast<T>(*number);
+  return number.has_value();
+}
+
+bool take_text(Arguments& arguments, std::string& target) {
+  const auto text = arguments.value();
+  if (text) target = *text;
+  return text.has_value();
+}
+
+bool take_mode(Options& options, Mode mode) {
+  const bool first = options.mode == Mode::kHelp || options.mode == mode;
+  options.mode = mode;
+  return first;
+}
+
+// False when the option is unknown or its value is missing or wrong.
+bool take_option(Arguments& arguments, std::string_view name, Options& options) {
+  if (name == "--seeds") {
+    return take_mode(options, Mode::kManySeeds) && take_number(arguments, options.seeds);
+  }
+  if (name == "--seed") {
+    return take_mode(options, Mode::kOneSeed) && take_number(arguments, options.seed);
+  }
+  if (name == "--seed-file") {
+    options.seed_files.emplace_back();
+    return take_mode(options, Mode::kSeedFiles) && take_text(arguments, options.seed_files.back());
+  }
+  if (name == "--mutants") return take_mode(options, Mode::kMutants);
+  if (name == "--mutant") return take_text(arguments, options.mutant);
+  if (name == "--seeds-per-mutant") return take_number(arguments, options.seeds_per_mutant);
+  if (name == "--first") return take_number(arguments, options.first);
+  if (name == "--jobs") return take_number(arguments, options.jobs) && options.jobs != 0;
+  if (name == "--results") return take_text(arguments, options.results);
+  if (name == "--log") return options.log = true;
+  if (name == "--hash") return options.hash = true;
+  return false;
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+  Options options;
+  options.jobs = static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
+  Arguments arguments(argc, argv);
+  while (!arguments.done()) {
+    const std::string_view name = arguments.next();
+    if (name == "--help" || name == "-h") return Options{};
+    if (take_option(arguments, name, options)) continue;
+    std::fprintf(stderr, "dst: what is meant by '%.*s' here?\n", static_cast<int>(name.size()),
+                 name.data());
+    return std::nullopt;
+  }
+  if (options.mode == Mode::kHelp) return std::nullopt;
+  return options;
+}
+
+}  // namespace mrc::dst

@@ -1,0 +1,60 @@
+#include "dst/pattern.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace mrc::dst {
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+constexpr std::uint64_t word_at(std::uint64_t key, std::uint64_t index) {
+  std::uint64_t word = key + index * 0x9E37'79B9'7F4A'7C15;
+  word ^= word >> 29;
+  word *= 0xBF58'476D'1CE4'E5B9;
+  return word ^ (word >> 32);
+}
+
+// Little-endian on every machine.
+void store_word(std::uint64_t word, std::byte* out) {
+  for (std::size_t i = 0; i < kWord; ++i) out[i] = static_cast<std::byte>(word >> (8 * i));
+}
+
+}  // namespace
+
+void fill_pattern(std::uint64_t key, std::uint64_t offset, std::span<std::byte> out) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const std::uint64_t position = offset + done;
+    const std::size_t skip = position % kWord;
+    const std::size_t length = std::min(kWord - skip, out.size() - done);
+    const std::uint64_t word = word_at(key, position / kWord);
+    if (length == kWord) {
+      store_word(word, out.data() + done);
+    } else {
+      std::array<std::byte, kWord> bytes{};
+      store_word(word, bytes.data());
+      std::memcpy(out.data() + done, bytes.data() + skip, length);
+    }
+    done += length;
+  }
+}
+
+std::size_t first_difference(std::uint64_t key, std::uint64_t offset,
+                             std::span<const std::byte> bytes) {
+  std::array<std::byte, 1024> expected{};
+  for (std::size_t done = 0; done < bytes.size();) {
+    const std::size_t length = std::min(expected.size(), bytes.size() - done);
+    fill_pattern(key, offset + done, std::span(expected).first(length));
+    if (std::memcmp(expected.data(), bytes.data() + done, length) != 0) {
+      const auto part = bytes.subspan(done, length);
+      const auto at = std::mismatch(part.begin(), part.end(), expected.begin()).first;
+      return done + static_cast<std::size_t>(at - part.begin());
+    }
+    done += length;
+  }
+  return bytes.size();
+}
+
+}  // namespace mrc::dst

@@ -1,0 +1,56 @@
+// What one seed makes of the world. Swarm testing: each seed switches on its own few kinds of fault at
+// its own rates, because a world where everything happens at once never gets deep into anything.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/types.h"
+#include "dst/fault.h"
+
+namespace mrc::dst {
+
+struct Swarm {
+  std::uint64_t seed = 0;
+
+  // Shape.
+  unsigned hosts = 2;
+  unsigned ports = 1;  // planes; the same for all hosts
+  std::uint64_t port_bits_per_second = 0;
+  unsigned connections = 1;
+  std::uint32_t packets = 0;  // data packets the programs aim at in all
+  DurationNs fault_phase_ns = 0;
+
+  // Network.
+  bool carries_bytes = false;  // packets travel as frames with ICRC, not as structs
+  bool fifo_paths = true;
+  bool retransmissions_overtake = false;  // they have a queue of their own
+  bool switches_trim = true;              // else they drop
+  bool last_hop_marks = false;
+  bool never_mark = false;
+  unsigned spines = 1;  // queues per plane that its paths share
+  std::uint64_t spine_bits_per_second = 0;
+  std::uint32_t queue_bytes = 0;
+  std::uint32_t mark_bytes = 0;
+  DurationNs min_delay_ns = 0;  // one way
+  DurationNs max_delay_ns = 0;
+  DurationNs jitter_ns = 0;  // per packet, on top
+  DurationNs regime_ns = 0;  // the delay of a path changes this often
+
+  // Retries end: then a queue pair may fail with kRetryExceeded, and hosts may crash.
+  bool retries_limited = false;
+  // From some moment on, and to the end, all paths of a pair but one are dead.
+  bool one_path_for_ever = false;
+
+  PerFault<Knob> faults;
+
+  bool on(Fault fault) const { return faults[fault].on; }
+  std::uint32_t rate(Fault fault) const { return faults[fault].on ? faults[fault].rate : 0; }
+};
+
+Swarm draw_swarm(std::uint64_t seed);
+
+// One line for the log.
+std::string describe(const Swarm& swarm);
+
+}  // namespace mrc::dst

@@ -1,0 +1,161 @@
+#include "dst/world.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "dst/failure.h"
+#include "dst/teardown.h"
+
+namespace mrc::dst {
+namespace {
+
+// Time after the drain in which idle paths are found again and the network falls silent.
+constexpr DurationNs kSettleNs = 200 * kMillisecondNs;
+constexpr DurationNs kSilenceNs = 5 * kMillisecondNs;
+// How often the drain looks whether all is done.
+constexpr DurationNs kDrainStepNs = 50 * kMicrosecondNs;
+
+}  // namespace
+
+World::World(std::uint64_t seed, std::FILE* log)
+    : stage(seed, log),
+      network(stage),
+      packet_faults(stage, network, model),
+      checker(*this),
+      workload(*this),
+      path_faults(*this),
+      host_faults(*this),
+      api_faults(*this),
+      adversary(*this) {
+  for (unsigned id = 0; id < stage.swarm.hosts; ++id) {
+    hosts.push_back(std::make_unique<Host>(*this, id));
+  }
+}
+
+void World::run() {
+  stage.trace.say(0, "%s", describe(stage.swarm).c_str());
+  workload.start();
+  path_faults.start();
+  host_faults.start();
+  api_faults.start();
+  adversary.start();
+  run_until(stage.swarm.fault_phase_ns);
+  heal();
+  drain();
+  settle();
+  checker.check_agreement();
+  api_faults.check_all_answered();
+  tear_down(*this);
+  checker.check_memory();
+}
+
+void World::run_until(TimeNs end) {
+  while (stage.queue.next_time() <= end) {
+    const Scheduled event = stage.queue.pop();
+    stage.now = event.time;
+    dispatch(event);
+  }
+  stage.now = end;
+}
+
+void World::dispatch(const Scheduled& event) {
+  const auto kind = static_cast<Fault>(event.subject);
+  switch (event.what) {
+    case Happening::kLastHop: return network.on_last_hop(event.subject);
+    case Happening::kPathFault: return path_faults.on_fault(kind);
+    case Happening::kPathTurn: return path_faults.on_turn(event.subject);
+    case Happening::kHostFault: return host_faults.on_fault(kind);
+    case Happening::kHostRestart: return host_faults.on_restart(event.subject);
+    case Happening::kApiFault: return api_faults.on_fault(kind);
+    case Happening::kAdversary: return adversary.on_fault(kind);
+    default: break;
+  }
+  // The rest happens on a host, and waits while the host does nothing.
+  const EndRef ref{event.subject, static_cast<std::uint8_t>(event.detail)};
+  unsigned id = event.subject;
+  if (event.what == Happening::kDeliver) id = network.flights()[event.subject].to;
+  if (event.what == Happening::kPost) id = model.end(ref).host;
+  Host& host = *hosts[id];
+  if (host.paused_until() > stage.now) {
+    stage.queue.push(host.paused_until(), event.what, event.subject, event.detail);
+    return;
+  }
+  switch (event.what) {
+    case Happening::kDeliver: return host.on_deliver(event.subject);
+    case Happening::kHostTimer: return host.on_timer_event(event.detail);
+    case Happening::kPortFree: return host.on_port_free();
+    case Happening::kPoll: return host.on_poll();
+    case Happening::kPost: return workload.on_post(ref);
+    default: break;
+  }
+}
+
+void World::heal() {
+  stage.trace.say(stage.now, "faults stop");
+  stage.faults_on = false;
+  workload.stop();
+  host_faults.heal();
+  api_faults.heal();
+  path_faults.heal();
+  for (const auto& host : hosts) host->pump();
+}
+
+// Everything posted must finish in this time once the network is healthy; docs/testing.md derives it.
+DurationNs World::drain_bound_ns() const {
+  DurationNs longest_timer = 0;
+  std::uint64_t bytes = 0;
+  for (const EndRef ref : model.ends()) {
+    const End& end = model.end(ref);
+    const Flow& flow = model.connection(ref.connection).flows[ref.side];
+    const DurationNs timer = DurationNs{1'024} << end.rts.timeout;
+    longest_timer = std::max(longest_timer, timer);
+    bytes += (flow.posted_packets() - flow.contiguous()) * (end.rtr.path_mtu + 128);
+  }
+  const DurationNs backoff = 2 * stage.swarm.fault_phase_ns + 32 * longest_timer;
+  const std::uint64_t slowest =
+      std::min(stage.swarm.port_bits_per_second, stage.swarm.spine_bits_per_second);
+  const DurationNs transfer = 16 * network.serialization_ns(slowest, 1) *
+                              static_cast<DurationNs>(bytes);
+  return backoff + transfer + 100 * kMillisecondNs;
+}
+
+void World::drain() {
+  const TimeNs start = stage.now;
+  const DurationNs bound = drain_bound_ns();
+  while (!workload.all_finished()) {
+    MRC_CHECK(stage.now - start <= bound,
+              "%s is not done %" PRId64 " us after the faults stopped",
+              unfinished().c_str(), bound / kMicrosecondNs);
+    run_until(stage.now + kDrainStepNs);
+  }
+  drain_ns = stage.now - start;
+  stage.trace.say(stage.now, "all done %" PRId64 " us after the faults stopped (bound %" PRId64 ")",
+                  drain_ns / kMicrosecondNs, bound / kMicrosecondNs);
+}
+
+std::string World::unfinished() const {
+  for (const EndRef ref : model.ends()) {
+    if (workload.finished(ref)) continue;
+    const End& end = model.end(ref);
+    const Flow& flow = model.connection(ref.connection).flows[ref.side];
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "queue pair %06x of host %u (%zu of %zu requests reported, %" PRIu64 " of %" PRIu64
+                  " packets arrived)",
+                  static_cast<unsigned>(end.config.number), end.host, end.next_report,
+                  flow.messages().size(), flow.arrived_packets(), flow.posted_packets());
+    return text;
+  }
+  return "nothing";
+}
+
+// Long enough for every path to be probed back; then nothing but the odd probe may be sent.
+void World::settle() {
+  run_until(stage.now + kSettleNs);
+  const std::uint64_t data = checker.data_packets();
+  run_until(stage.now + kSilenceNs);
+  MRC_CHECK(checker.data_packets() == data, "%" PRIu64 " data packets were sent with nothing to do",
+            checker.data_packets() - data);
+}
+
+}  // namespace mrc::dst
