@@ -72,17 +72,19 @@ inline std::uint32_t plain_icrc(Bytes frame, std::size_t ip) {
   mask(udp + 6);
   mask(udp + 7);
   mask(udp + 8 + 4);
-  Bytes covered(8, std::byte{0xFF});
-  covered.insert(covered.end(), frame.begin() + static_cast<std::ptrdiff_t>(ip), frame.end() - 4);
   std::uint32_t crc = 0xFFFFFFFF;
-  for (const std::byte b : covered) {
+  const auto add = [&crc](std::byte b) {
     for (unsigned bit = 0; bit < 8; ++bit) {
       const unsigned in = std::to_integer<unsigned>(b) >> bit & 1;
       const bool subtract = ((crc ^ in) & 1) != 0;
       crc >>= 1;
       if (subtract) crc ^= 0xEDB88320;
     }
-  }
+  };
+  for (int i = 0; i < 8; ++i)
+    add(std::byte{0xFF});
+  for (std::size_t at = ip; at + 4 < frame.size(); ++at)
+    add(frame[at]);
   return ~crc;
 }
 
