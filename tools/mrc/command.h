@@ -1,0 +1,27 @@
+// A sub-command of `mrc`. To add one, write <name>_command.cc with its make function and list that
+// in main.cc.
+#pragma once
+
+#include <memory>
+
+#include "exit_code.h"
+
+namespace CLI {
+class App;
+}
+
+namespace mrc::tool {
+
+class Command {
+ public:
+  virtual ~Command() = default;
+
+  // Adds itself with its options to the program. Option values live in this object.
+  virtual CLI::App* declare(CLI::App& program) = 0;
+  // Called after the options have been read.
+  virtual ExitCode run() = 0;
+};
+
+std::unique_ptr<Command> make_demo_command();
+
+}  // namespace mrc::tool

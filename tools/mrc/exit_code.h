@@ -1,0 +1,15 @@
+// How `mrc` ends, the same for all sub-commands; scripts rely on these numbers.
+#pragma once
+
+namespace mrc::tool {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kWrongData = 3,
+  kTimeout = 4,
+  kSkipped = 77,  // what was asked for cannot be done on this machine
+};
+
+}  // namespace mrc::tool

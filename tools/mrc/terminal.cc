@@ -1,0 +1,77 @@
+#include "terminal.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+namespace mrc::tool {
+namespace {
+
+constexpr unsigned kEighths = 8;
+constexpr std::array<std::string_view, kEighths + 1> kBlocks = {" ", "▁", "▂", "▃", "▄",
+                                                                "▅", "▆", "▇", "█"};
+constexpr std::chrono::seconds kProgressAfter{2};
+constexpr std::chrono::milliseconds kProgressPeriod{200};
+
+bool wants_colours(bool is_tty) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  const bool refused = no_color != nullptr && *no_color != '\0';
+  return is_tty && !refused && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+}  // namespace
+
+Terminal::Terminal(std::FILE* stream)
+    : stream_(stream), is_tty_(isatty(fileno(stream)) == 1), colours_(wants_colours(is_tty_)) {}
+
+std::string Terminal::paint(std::string_view code, std::string_view text) const {
+  if (!colours_) return std::string(text);
+  return fmt::format("\033[{}m{}\033[0m", code, text);
+}
+
+std::vector<std::string> column_chart(std::span<const double> values, double full, unsigned rows) {
+  std::vector<std::string> lines(rows);
+  for (const double value : values) {
+    const double share = full > 0 ? std::clamp(value / full, 0.0, 1.0) : 0.0;
+    auto eighths = static_cast<unsigned>(std::lround(share * rows * kEighths));
+    if (value > 0) eighths = std::max(eighths, 1U);
+    for (unsigned row = rows; row-- > 0;) {
+      const unsigned here = std::min(eighths, kEighths);
+      lines[row] += kBlocks[here];
+      eighths -= here;
+    }
+  }
+  return lines;
+}
+
+std::string spark_line(std::span<const double> values, double full) {
+  return column_chart(values, full, 1).front();
+}
+
+Progress::Progress(const Terminal& terminal, std::string what)
+    : terminal_(terminal), what_(std::move(what)), next_(start_ + kProgressAfter) {}
+
+Progress::~Progress() {
+  if (shown_) fmt::print(terminal_.stream(), "\r\033[K");
+}
+
+void Progress::update(double share) {
+  const Clock::time_point now = Clock::now();
+  if (!terminal_.is_tty() || now < next_) return;
+  next_ = now + kProgressPeriod;
+  shown_ = true;
+  fmt::print(terminal_.stream(), "\r{} {:3.0f} %", what_, 100 * share);
+  std::fflush(terminal_.stream());
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+}  // namespace mrc::tool

@@ -1,0 +1,62 @@
+// What is written for people: colours where they are wanted, bars and columns of blocks.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mrc::tool {
+
+// Knows whether a stream is a terminal that shows colours. NO_COLOR (see no-color.org) and
+// TERM=dumb turn them off.
+class Terminal {
+ public:
+  explicit Terminal(std::FILE* stream);
+
+  bool is_tty() const { return is_tty_; }
+  std::FILE* stream() const { return stream_; }
+
+  std::string bold(std::string_view text) const { return paint("1", text); }
+  std::string dim(std::string_view text) const { return paint("2", text); }
+  std::string red(std::string_view text) const { return paint("1;31", text); }
+  std::string green(std::string_view text) const { return paint("1;32", text); }
+  std::string yellow(std::string_view text) const { return paint("33", text); }
+  std::string cyan(std::string_view text) const { return paint("36", text); }
+
+ private:
+  std::string paint(std::string_view code, std::string_view text) const;
+
+  std::FILE* stream_;
+  bool is_tty_;
+  bool colours_;
+};
+
+// One line of blocks, one column per value, each between nothing (0) and a full block (`full`).
+std::string spark_line(std::span<const double> values, double full);
+// The same with `rows` lines, top line first.
+std::vector<std::string> column_chart(std::span<const double> values, double full, unsigned rows);
+
+// A line that tells how far things are, on a terminal only and not before two seconds have passed.
+class Progress {
+ public:
+  Progress(const Terminal& terminal, std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(double share);
+  double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Terminal& terminal_;
+  std::string what_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_;
+  bool shown_ = false;
+};
+
+}  // namespace mrc::tool
