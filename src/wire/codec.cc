@@ -13,8 +13,6 @@ constexpr std::uint8_t kSackCcType = 0;
 constexpr std::uint8_t kNackCcType = 2;
 constexpr std::uint8_t kSyndromeKindMask = 0x60;
 constexpr std::uint8_t kSyndromeKindNak = 0x60;
-constexpr std::uint32_t kNominalIpLength = 40;
-constexpr std::uint32_t kUdpLength = 8;
 
 // ---------------------------------------------------------------- reading
 
@@ -391,32 +389,6 @@ std::size_t build_transport(const Packet& packet, std::span<std::byte> out) {
 
 std::size_t trimmed_length(bool has_timestamp) {
   return kBthLength + kMethLength + (has_timestamp ? kTsethLength : 0);
-}
-
-std::size_t header_length(const Packet& packet) {
-  const Bth& bth = packet.bth;
-  switch (bth.opcode) {
-    case Opcode::kAck:
-      return kBthLength + kAethLength;
-    case Opcode::kSack:
-      return kBthLength + kSethLength + kCcStateLength;
-    case Opcode::kNack:
-      return kBthLength + kNethLength;
-    case Opcode::kProbe:
-      return kBthLength + kPethLength;
-    case Opcode::kEndpointRequest:
-      return kBthLength + kErthLength;
-    case Opcode::kEndpointResponse:
-      return kBthLength + kEethLength;
-    default:
-      return trimmed_length(bth.has_timestamp) + kRethLength +
-             (has_immediate(bth.opcode) ? kImmediateLength : 0);
-  }
-}
-
-std::uint32_t nominal_size(const Packet& packet, std::uint32_t payload_length) {
-  return kNominalIpLength + kUdpLength + static_cast<std::uint32_t>(header_length(packet)) +
-         payload_length + pad_length(payload_length) + static_cast<std::uint32_t>(kIcrcLength);
 }
 
 }  // namespace mrc::wire

@@ -11,16 +11,20 @@
 #define MRC_TARGET_CRC __attribute__((target("crc")))
 #define MRC_TARGET_CRC_PMULL __attribute__((target("crc,crypto")))
 #define MRC_CRC32_WORD(state, word) __builtin_arm_crc32d(state, word)
+#define MRC_CRC32_HALF(state, half) __builtin_arm_crc32w(state, half)
 #define MRC_CRC32_BYTE(state, byte) __builtin_arm_crc32b(state, byte)
 #else
 #define MRC_TARGET_CRC __attribute__((target("+crc")))
 #define MRC_TARGET_CRC_PMULL __attribute__((target("+crc+crypto")))
 #define MRC_CRC32_WORD(state, word) __builtin_aarch64_crc32x(state, word)
+#define MRC_CRC32_HALF(state, half) __builtin_aarch64_crc32w(state, half)
 #define MRC_CRC32_BYTE(state, byte) __builtin_aarch64_crc32b(state, byte)
 #endif
 
 namespace mrc::wire::crc32 {
 namespace {
+
+static_assert(std::endian::native == std::endian::little);
 
 constexpr std::size_t kWord = 8;
 // Below this length a single stream is as fast.
@@ -48,6 +52,13 @@ MRC_TARGET_CRC inline std::uint32_t one_stream(std::uint32_t state, const std::b
                                                std::size_t left) {
   for (; left >= kWord; left -= kWord, at += kWord) {
     state = MRC_CRC32_WORD(state, load_word(at));
+  }
+  if (left >= kWord / 2) {
+    std::uint32_t half = 0;
+    std::memcpy(&half, at, sizeof half);
+    state = MRC_CRC32_HALF(state, half);
+    left -= kWord / 2;
+    at += kWord / 2;
   }
   for (; left > 0; --left, ++at) {
     state = MRC_CRC32_BYTE(state, std::to_integer<std::uint8_t>(*at));

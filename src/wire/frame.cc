@@ -313,9 +313,8 @@ std::size_t build_frame(const FrameFormat& format, const FrameHeader& header, co
   at += build_transport(padded, out.subspan(at));
   ByteWriter writer(out.subspan(at));
   for (const auto piece : payload) {
-    std::size_t i = 0;
-    for (std::byte& to : writer.claim(piece.size()))
-      to = piece[i++];
+    const auto room = writer.claim(piece.size());
+    if (!room.empty()) std::memcpy(room.data(), piece.data(), room.size());
   }
   writer.zeros(padded.bth.pad);
   at += writer.written();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 
 #include "base/assert.h"
 #include "wire/crc32.h"
@@ -113,16 +114,14 @@ Icrc::Icrc() : state_(start_state()) {}
 void Icrc::add_ip_header(std::span<const std::byte> header) {
   std::array<std::byte, kIpv6Length> masked;
   if (header.size() == kIpv4Length) {
-    for (std::size_t i = 0; i < kIpv4Length; ++i)
-      masked[i] = header[i];
+    std::memcpy(masked.data(), header.data(), kIpv4Length);
     masked[1] = kOnes;   // type of service
     masked[8] = kOnes;   // time to live
     masked[10] = kOnes;  // header checksum
     masked[11] = kOnes;
   } else {
     MRC_ASSERT(header.size() == kIpv6Length);
-    for (std::size_t i = 0; i < kIpv6Length; ++i)
-      masked[i] = header[i];
+    std::memcpy(masked.data(), header.data(), kIpv6Length);
     masked[0] |= std::byte{0x0F};  // traffic class and flow label share the first word
     masked[1] = masked[2] = masked[3] = kOnes;
     masked[7] = kOnes;  // hop limit
@@ -133,8 +132,7 @@ void Icrc::add_ip_header(std::span<const std::byte> header) {
 void Icrc::add_udp_header(std::span<const std::byte> header) {
   MRC_ASSERT(header.size() == kUdpLength);
   std::array<std::byte, kUdpLength> masked;
-  for (std::size_t i = 0; i < kUdpLength; ++i)
-    masked[i] = header[i];
+  std::memcpy(masked.data(), header.data(), kUdpLength);
   masked[6] = masked[7] = kOnes;  // checksum
   add(masked);
 }
@@ -142,8 +140,7 @@ void Icrc::add_udp_header(std::span<const std::byte> header) {
 void Icrc::add_transport(std::span<const std::byte> headers) {
   MRC_ASSERT(headers.size() >= kBthLength);
   std::array<std::byte, kBthLength> masked;
-  for (std::size_t i = 0; i < kBthLength; ++i)
-    masked[i] = headers[i];
+  std::memcpy(masked.data(), headers.data(), kBthLength);
   masked[4] = kOnes;  // where InfiniBand keeps its congestion bits
   add(masked);
   add(headers.subspan(kBthLength));

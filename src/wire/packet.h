@@ -174,11 +174,34 @@ struct Packet {
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
-// Bytes from BTH to the last extension header, without payload, padding and ICRC.
-std::size_t header_length(const Packet& packet);
+// Bytes from BTH to the last extension header, without payload, padding and ICRC. The opcode
+// decides; wire.md has the tables.
+constexpr std::size_t header_length(const Packet& packet) {
+  constexpr std::size_t kBth = 12;
+  const Bth& bth = packet.bth;
+  switch (bth.opcode) {
+    case Opcode::kAck:
+      return kBth + 4;
+    case Opcode::kSack:
+      return kBth + 28 + 8;
+    case Opcode::kNack:
+      return kBth + 20;
+    case Opcode::kProbe:
+    case Opcode::kEndpointRequest:
+      return kBth + 16;
+    case Opcode::kEndpointResponse:
+      return kBth + 36;
+    default:  // METH, TSETH, RETH, ImmDt
+      return kBth + 4 + (bth.has_timestamp ? 4 : 0) + 16 + (has_immediate(bth.opcode) ? 4 : 0);
+  }
+}
 
 // The size congestion control counts (UDP length + 40): UDP header, transport headers, payload,
 // padding, ICRC, and a nominal 40 bytes for IP.
-std::uint32_t nominal_size(const Packet& packet, std::uint32_t payload_length);
+constexpr std::uint32_t nominal_size(const Packet& packet, std::uint32_t payload_length) {
+  constexpr std::uint32_t kIpUdpAndIcrc = 40 + 8 + 4;
+  const std::uint32_t padded = (payload_length + 3) & ~std::uint32_t{3};
+  return kIpUdpAndIcrc + static_cast<std::uint32_t>(header_length(packet)) + padded;
+}
 
 }  // namespace mrc::wire

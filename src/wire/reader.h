@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+
+#include "wire/byte_order.h"
 
 namespace mrc::wire {
 
@@ -18,11 +21,14 @@ class ByteReader {
   std::size_t left() const { return rest_.size(); }
   std::span<const std::byte> rest() const { return rest_; }
 
-  std::uint8_t u8() { return static_cast<std::uint8_t>(big_endian(1)); }
-  std::uint16_t u16() { return static_cast<std::uint16_t>(big_endian(2)); }
-  std::uint32_t u24() { return static_cast<std::uint32_t>(big_endian(3)); }
-  std::uint32_t u32() { return static_cast<std::uint32_t>(big_endian(4)); }
-  std::uint64_t u64() { return big_endian(8); }
+  std::uint8_t u8() { return number<std::uint8_t>(); }
+  std::uint16_t u16() { return number<std::uint16_t>(); }
+  std::uint32_t u24() {
+    const std::uint32_t top = u8();
+    return top << 16 | u16();
+  }
+  std::uint32_t u32() { return number<std::uint32_t>(); }
+  std::uint64_t u64() { return number<std::uint64_t>(); }
 
   // The next `count` bytes as a view, or an empty one if there are not that many.
   std::span<const std::byte> take(std::size_t count) {
@@ -41,19 +47,19 @@ class ByteReader {
   template <std::size_t N>
   void copy_to(std::span<std::uint8_t, N> out) {
     const auto bytes = take(out.size());
-    std::size_t i = 0;
-    for (; i < bytes.size(); ++i)
-      out[i] = std::to_integer<std::uint8_t>(bytes[i]);
-    for (; i < out.size(); ++i)
-      out[i] = 0;
+    if (bytes.empty()) {
+      for (std::uint8_t& byte : out)
+        byte = 0;
+    } else {
+      std::memcpy(out.data(), bytes.data(), bytes.size());
+    }
   }
 
  private:
-  std::uint64_t big_endian(std::size_t width) {
-    std::uint64_t value = 0;
-    for (const std::byte b : take(width))
-      value = (value << 8) | std::to_integer<std::uint64_t>(b);
-    return value;
+  template <typename T>
+  T number() {
+    const auto bytes = take(sizeof(T));
+    return bytes.empty() ? T{0} : load_big_endian<T>(bytes.data());
   }
   void fail() {
     failed_ = true;

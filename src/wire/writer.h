@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+
+#include "wire/byte_order.h"
 
 namespace mrc::wire {
 
@@ -19,11 +22,16 @@ class ByteWriter {
   std::size_t written() const { return failed_ ? 0 : at_; }
   std::size_t left() const { return failed_ ? 0 : bytes_.size() - at_; }
 
-  void u8(std::uint8_t value) { big_endian(value, 1); }
-  void u16(std::uint16_t value) { big_endian(value, 2); }
-  void u24(std::uint32_t value) { big_endian(value, 3); }
-  void u32(std::uint32_t value) { big_endian(value, 4); }
-  void u64(std::uint64_t value) { big_endian(value, 8); }
+  void u8(std::uint8_t value) { number(value); }
+  void u16(std::uint16_t value) { number(value); }
+  void u24(std::uint32_t value) {
+    const auto room = claim(3);
+    if (room.empty()) return;
+    room[0] = static_cast<std::byte>(value >> 16 & 0xFF);
+    store_big_endian(room.data() + 1, static_cast<std::uint16_t>(value & 0xFFFF));
+  }
+  void u32(std::uint32_t value) { number(value); }
+  void u64(std::uint64_t value) { number(value); }
 
   void zeros(std::size_t count) {
     for (std::byte& b : claim(count))
@@ -33,8 +41,7 @@ class ByteWriter {
   template <std::size_t N>
   void copy_from(std::span<const std::uint8_t, N> from) {
     const auto room = claim(from.size());
-    for (std::size_t i = 0; i < room.size(); ++i)
-      room[i] = std::byte{from[i]};
+    if (!room.empty()) std::memcpy(room.data(), from.data(), room.size());
   }
 
   // The next `count` bytes to be filled by the caller, or an empty span if there are not that many.
@@ -49,12 +56,10 @@ class ByteWriter {
   }
 
  private:
-  void big_endian(std::uint64_t value, std::size_t width) {
-    const auto room = claim(width);
-    for (std::size_t i = room.size(); i-- > 0;) {
-      room[i] = static_cast<std::byte>(value & 0xFF);
-      value >>= 8;
-    }
+  template <typename T>
+  void number(T value) {
+    const auto room = claim(sizeof(T));
+    if (!room.empty()) store_big_endian(room.data(), value);
   }
 
   std::span<std::byte> bytes_;

@@ -159,6 +159,13 @@ TEST(EvFormat, WidthLimitsDependOnTheKind) {
   EXPECT_TRUE(check_ev_format({.kind = EvKind::kSrv6Segment, .widths = wide}).ok());
 }
 
+TEST(EvFormat, AKindThatDoesNotExistCarriesNothing) {
+  const auto kind = static_cast<EvKind>(9);
+  EXPECT_EQ(ev_width_bits(kind), 0u);
+  const Widths widths{1};
+  EXPECT_EQ(check_ev_format({.kind = kind, .widths = widths}).code(), ErrorCode::kTooLong);
+}
+
 TEST(EvFormat, AFormatWithoutFieldsOrWithAnEmptyOneIsRefused) {
   EXPECT_EQ(check_ev_format({.widths = {}}).code(), ErrorCode::kInvalidArgument);
   const Widths empty{8, 0};
