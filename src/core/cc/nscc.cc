@@ -122,8 +122,7 @@ void Nscc::set_bandwidth(std::uint64_t bits_per_second) {
   if (smaller && MRC_BUG(kCcPlaneLossEmptiesWindow)) window_bytes_ = 1;
 }
 
-// --- Measurements
-// ---------------------------------------------------------------------------------
+// --- Measurements ---
 
 DurationNs Nscc::measure_delay(const AckSample& sample) {
   DurationNs delay_ns = average_delay_ns();
@@ -158,8 +157,7 @@ void Nscc::update_gains() {
                                     .base_rtt_ns = base_rtt_ns()});
 }
 
-// --- The parts of the algorithm
-// -------------------------------------------------------------------
+// --- The parts of the algorithm ---
 
 // True while increases are suppressed. Queue pairs share this controller and only some of them may
 // be penalised, so a zero ends the penalty only when it asks for the old window or nothing was
@@ -276,8 +274,7 @@ void Nscc::ignore_bytes(std::int64_t bytes) {
   to_ignore_bytes_ = std::max<std::int64_t>(to_ignore_bytes_ - bytes, 0);
 }
 
-// --- The window and the rate below it
-// -------------------------------------------------------------
+// --- The window and the rate below it ---
 
 void Nscc::set_window(std::int64_t bytes) {
   const std::int64_t floor_bytes = MRC_BUG(kCcFloorZero) ? 1 : settings_.mtu_bytes;

@@ -44,4 +44,17 @@ inline void settle(Nscc& cc, TimeNs now, std::int64_t window) {
   ASSERT_EQ(cc.window_bytes(), window);
 }
 
+inline void penalise(Nscc& cc, TimeNs now, std::uint8_t penalty, bool restore = false) {
+  cc.on_ack({.now = now,
+             .acked_bytes = kMtu,
+             .rtt_ns = cc.base_rtt_ns(),
+             .window_penalty = penalty,
+             .restore_window = restore});
+}
+
+inline void send(Nscc& cc, TimeNs now) {
+  cc.on_sent(kMtu);
+  cc.on_packet_sent(now, kMtu);
+}
+
 }  // namespace mrc::core

@@ -24,8 +24,7 @@ double from_q16(std::uint64_t value) { return static_cast<double>(value) / kOneQ
 // Nine packets are the first to pass the threshold of eight.
 constexpr int kAcksPerAdjustment = 9;
 
-// --- Parameters
-// -----------------------------------------------------------------------------------
+// --- Parameters ---
 
 TEST(NsccParameters, DefaultsMatchTheTwoTier400GigabitTable) {
   // The table counts increases in payload (4,086 bytes) and thresholds in packets (4,150).
@@ -164,8 +163,7 @@ TEST(NsccParameters, AbsurdNetworksStayInBounds) {
   }
 }
 
-// --- The four quadrants
-// ---------------------------------------------------------------------------
+// --- The four quadrants ---
 
 TEST(Nscc, BelowTargetWithoutMarkItGrowsInProportionToTheDistance) {
   const NsccGains gains = gains_of(two_tier(), 400, kMtu);
@@ -256,8 +254,7 @@ TEST(Nscc, TargetDelayMovesTheBorderBetweenQuadrants) {
   EXPECT_LT(cc.window_bytes(), 400'000);
 }
 
-// --- Increase mechanisms
-// --------------------------------------------------------------------------
+// --- Increase mechanisms ---
 
 TEST(Nscc, AWholeWindowWithoutDelayStartsFastIncrease) {
   const NsccGains gains = gains_of(two_tier(), 400, kMtu);
@@ -273,11 +270,24 @@ TEST(Nscc, AWholeWindowWithoutDelayStartsFastIncrease) {
   }
   const auto step = static_cast<std::int64_t>((std::uint64_t{gains.fast_q16} * kMtu) >> 16);
   EXPECT_EQ(cc.window_bytes(), before + step);
+}
 
-  ack(cc, 1, 1'000);  // one delayed answer ends it
-  before = cc.window_bytes();
-  ack(cc, 1, 0);
-  EXPECT_LT(cc.window_bytes(), before + step);
+TEST(Nscc, AnyDelayEndsFastIncrease) {
+  struct Delayed {
+    DurationNs delay_ns;
+    bool marked;
+  };
+  for (const Delayed delayed :
+       {Delayed{1'000, false}, Delayed{9'000, false}, Delayed{9'000, true}}) {
+    Nscc cc = make_nscc();
+    settle(cc, 0, 10 * kMtu);
+    for (int i = 0; i < 20; ++i)
+      ack(cc, 1, 0);
+    ack(cc, 1, delayed.delay_ns, delayed.marked);
+    const std::int64_t before = cc.window_bytes();
+    ack(cc, 1, 0);
+    EXPECT_EQ(cc.window_bytes(), before) << delayed.delay_ns << delayed.marked;
+  }
 }
 
 TEST(Nscc, FastIncreaseScaleSetsItsSpeed) {
@@ -352,8 +362,7 @@ TEST(Nscc, IncreasesDoNotOverflowAt800GigabitAnd100Microseconds) {
   EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 5'000'000 + step, 2);
 }
 
-// --- Average delay
-// --------------------------------------------------------------------------------
+// --- Average delay ---
 
 TEST(Nscc, ASlowAnswerWithoutMarkCountsAsNoise) {
   Nscc cc = make_nscc();
@@ -366,6 +375,12 @@ TEST(Nscc, OneSampleMovesTheAverageByAnEightieth) {
   Nscc cc = make_nscc();
   ack(cc, 0, 4'000, true, 0);
   EXPECT_EQ(cc.average_delay_ns(), 50);
+}
+
+TEST(Nscc, OneHugeSampleMovesTheAverageByAFewMicrosecondsOnly) {
+  Nscc cc = make_nscc();
+  ack(cc, 0, kSecondNs, true, 0);
+  EXPECT_EQ(cc.average_delay_ns(), 16 * kBaseRtt / 80);
 }
 
 TEST(Nscc, ATrimCountsAsOneBaseRttOfDelay) {
