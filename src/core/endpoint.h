@@ -24,6 +24,7 @@
 #include "core/counters.h"
 #include "core/event.h"
 #include "core/memory_table.h"
+#include "core/tx_packet.h"
 #include "core/work.h"
 #include "wire/drop_reason.h"
 #include "wire/packet.h"
@@ -54,22 +55,6 @@ struct Placement {
 struct RxResult {
   DropReason drop = DropReason::kNone;
   Placement placement;
-};
-
-// Queueing class of an outgoing packet; the caller turns it into a DSCP.
-enum class TrafficClass : std::uint8_t { kControl, kTrimmable, kTrimmableRetransmission, kNoTrim };
-
-struct TxPacket {
-  wire::Packet packet;
-  Address destination;
-  PortId port{1};
-  std::uint32_t entropy = 0;
-  EvIndex ev = kNoEv;  // position in `profile`, kNoEv without one
-  const EvProfile* profile = nullptr;
-  TrafficClass traffic_class = TrafficClass::kControl;
-  QpNumber local_qp{};              // kEndpointQp for endpoint operations
-  std::uint64_t local_address = 0;  // of the payload, as given in the SendRequest
-  std::uint32_t payload_length = 0;
 };
 
 // An EV probe sent for a controller, outside any queue pair.

@@ -76,13 +76,18 @@ struct Endpoint::Impl {
                       RxResult& result);
   void queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                     const Answer& answer);
-  void queue_ack(Qp& qp, PortId port);
+  void queue_ack(TimeNs now, Qp& qp, PortId port);
   bool queue_control(const ControlEntry& entry);
   void after_event(Qp& qp);
+  void after_receive(Qp& qp);
 
   // endpoint_tx.cc
   bool next_control(TimeNs now, PortMask free_ports, TxPacket& out);
   bool build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry, TxPacket& out);
+  bool build_endpoint_response(TimeNs now, PortMask free_ports, const ControlEntry& entry,
+                               TxPacket& out) const;
+  void build_nack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
+  void build_ack(const ControlEntry& entry, Qp& qp, TxPacket& out) const;
   void build_sack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
   std::uint16_t reflected_ticks(TimeNs now, const ControlEntry& entry) const;
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);

@@ -69,7 +69,7 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
     return result;
   }
   if (result.drop == DropReason::kNone) qp.requester.on_receiving(now);
-  after_event(qp);
+  after_receive(qp);
   return result;
 }
 
@@ -91,7 +91,7 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   if (!queue_control(entry)) return DropReason::kQueueFull;
   // A sender that lost our transport ACK asks in this way.
   if (qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
-    queue_ack(qp, arrival.port);
+    queue_ack(now, qp, arrival.port);
   }
   return DropReason::kNone;
 }
@@ -156,13 +156,14 @@ void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire
     entry.arrived_at = now;
     queue_control(entry);
   }
-  if (answer.acknowledge) queue_ack(qp, arrival.port);
+  if (answer.acknowledge) queue_ack(now, qp, arrival.port);
 }
 
-void Endpoint::Impl::queue_ack(Qp& qp, PortId port) {
+void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
   if (qp.ack_queued) return;
   ControlEntry entry;
   entry.kind = ControlEntry::Kind::kAck;
+  entry.arrived_at = now;
   entry.port = port;
   entry.incarnation = qp.incarnation;
   entry.slot = qp.slot;
@@ -178,14 +179,23 @@ bool Endpoint::Impl::queue_control(const ControlEntry& entry) {
 // After anything that may have changed what a queue pair wants: send, report, wake up.
 void Endpoint::Impl::after_event(Qp& qp) {
   if (qp.planes_changed) refresh_bandwidth(qp);
-  if (!qp.active && !qp.parked && (qp.requester.wants_to_send() || qp.requester.probe_wanted())) {
-    activate(qp);
+  if (!qp.active && !qp.parked && qp.requester.wants_to_send()) activate(qp);
+  after_receive(qp);
+  refresh_timer(qp);
+}
+
+// Receiving alone moves no deadline, but may bring a completion or call for a probe.
+void Endpoint::Impl::after_receive(Qp& qp) {
+  if (!qp.active && qp.requester.probe_wanted()) {
+    if (qp.parked) {
+      unpark(qp);
+    } else {
+      activate(qp);
+    }
   }
-  if (qp.parked && qp.requester.probe_wanted()) unpark(qp);
   if (!qp.completion_queued && (qp.requester.has_completion() || qp.responder.has_completion())) {
     qp.completion_queued = completions.push_back(qp.slot);
   }
-  refresh_timer(qp);
 }
 
 }  // namespace mrc::core

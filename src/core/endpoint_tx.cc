@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint32_t kTurnBytes = 4096;
 // Answers behind one that waits for its port get their chance.
 constexpr std::size_t kControlLookahead = 8;
+// How long an answer waits for the port of its plane before it takes another.
+constexpr DurationNs kControlPatienceNs = 2 * kMicrosecondNs;
 
 // Fills in where the packet goes and by which path. A profile of our own making is nobody's
 // business.
@@ -52,13 +54,20 @@ void Endpoint::Impl::count_sent(const TxPacket& out) {
 bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out) {
   for (std::size_t tries = std::min(control.size(), kControlLookahead); tries > 0;) {
     if (control.empty()) return false;
-    const ControlEntry entry = control.front();
-    control.pop_front();
-    Qp* qp = entry.slot == kNoSlot ? nullptr : qps[entry.slot].get();
+    const ControlEntry& entry = control.front();
+    const Qp* qp = entry.slot == kNoSlot ? nullptr : qps[entry.slot].get();
     const bool for_endpoint = entry.kind == ControlEntry::Kind::kEndpointResponse;
-    if (!for_endpoint && (qp == nullptr || qp->incarnation != entry.incarnation)) continue;
-    if (build_control(now, free_ports, entry, out)) return true;
-    control.push_back(entry);
+    if (!for_endpoint && (qp == nullptr || qp->incarnation != entry.incarnation)) {
+      control.pop_front();  // its queue pair is gone
+      continue;
+    }
+    if (build_control(now, free_ports, entry, out)) {
+      control.pop_front();
+      return true;
+    }
+    const ControlEntry waiting = entry;
+    control.pop_front();
+    control.push_back(waiting);
     --tries;
   }
   return false;
@@ -67,51 +76,73 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
 bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry,
                                    TxPacket& out) {
   using enum ControlEntry::Kind;
-  out = {};
-  wire::Bth& bth = out.packet.bth;
   if (entry.kind == kEndpointResponse) {
-    if (!free_ports.contains(entry.port)) return false;
-    out.destination = entry.destination;
-    out.port = entry.port;
-    out.entropy = entry.entropy;
-    out.local_qp = kEndpointQp;
-    bth.opcode = wire::Opcode::kEndpointResponse;
-    bth.destination = kEndpointQp;
-    bth.psn = Psn(entry.id);
-    out.packet.body =
-        wire::EndpointResponse{.op = entry.op, .timestamp_ticks = reflected_ticks(now, entry)};
-    return true;
+    return build_endpoint_response(now, free_ports, entry, out);
   }
   Qp& qp = *qps[entry.slot];
+  // An answer goes back on the plane its packet came from. It waits for that port a moment: an idle
+  // port next to busy ones may well be idle because its plane is dead.
+  const bool patient = now - entry.arrived_at < kControlPatienceNs;
+  if (patient && !free_ports.contains(entry.port) &&
+      qp.paths->planes_in_use().contains(entry.port)) {
+    return false;
+  }
   out.ev = qp.paths->choose_control(free_ports, entry.port);
   if (out.ev == kNoEv) return false;
   address(qp, out);
-  bth.destination = qp.rtr.remote_qp;
-  const auto local16 = static_cast<std::uint16_t>(qp.config.number);
-  const auto remote16 = static_cast<std::uint16_t>(qp.rtr.remote_qp);
+  out.traffic_class = TrafficClass::kControl;
+  out.local_address = 0;
+  out.payload_length = 0;
+  out.packet.bth = {};
+  out.packet.bth.destination = qp.rtr.remote_qp;
   if (entry.kind == kNack) {
-    ++qp.counters.nacks_sent;
-    bth.opcode = wire::Opcode::kNack;
-    bth.psn = entry.psn;
-    out.packet.body = wire::Nack{.reason = entry.reason,
-                                 .entropy = entry.entropy,
-                                 .source_context = local16,
-                                 .destination_context = remote16,
-                                 .psn = entry.psn,
-                                 .timestamp_ticks = reflected_ticks(now, entry)};
+    build_nack(now, entry, qp, out);
   } else if (entry.kind == kAck || entry.kind == kNak) {
-    const bool nak = entry.kind == kNak;
-    if (!nak) qp.ack_queued = false;
-    ++qp.counters.acks_sent;
-    bth.opcode = wire::Opcode::kAck;
-    bth.psn = nak ? entry.psn : qp.responder.cumulative();
-    out.packet.body =
-        wire::Ack{.syndrome = nak ? entry.syndrome : wire::kSyndromeAck,
-                  .msn = static_cast<std::uint32_t>(qp.responder.messages_closed()) & 0xFF'FFFF};
+    build_ack(entry, qp, out);
   } else {
     build_sack(now, entry, qp, out);
   }
   return true;
+}
+
+bool Endpoint::Impl::build_endpoint_response(TimeNs now, PortMask free_ports,
+                                             const ControlEntry& entry, TxPacket& out) const {
+  if (!free_ports.contains(entry.port)) return false;
+  out = {};
+  out.destination = entry.destination;
+  out.port = entry.port;
+  out.entropy = entry.entropy;
+  out.local_qp = kEndpointQp;
+  out.packet.bth.opcode = wire::Opcode::kEndpointResponse;
+  out.packet.bth.destination = kEndpointQp;
+  out.packet.bth.psn = Psn(entry.id);
+  out.packet.body =
+      wire::EndpointResponse{.op = entry.op, .timestamp_ticks = reflected_ticks(now, entry)};
+  return true;
+}
+
+void Endpoint::Impl::build_nack(TimeNs now, const ControlEntry& entry, Qp& qp,
+                                TxPacket& out) const {
+  ++qp.counters.nacks_sent;
+  out.packet.bth.opcode = wire::Opcode::kNack;
+  out.packet.bth.psn = entry.psn;
+  out.packet.body = wire::Nack{.reason = entry.reason,
+                               .entropy = entry.entropy,
+                               .source_context = static_cast<std::uint16_t>(qp.config.number),
+                               .destination_context = static_cast<std::uint16_t>(qp.rtr.remote_qp),
+                               .psn = entry.psn,
+                               .timestamp_ticks = reflected_ticks(now, entry)};
+}
+
+void Endpoint::Impl::build_ack(const ControlEntry& entry, Qp& qp, TxPacket& out) const {
+  const bool nak = entry.kind == ControlEntry::Kind::kNak;
+  if (!nak) qp.ack_queued = false;
+  ++qp.counters.acks_sent;
+  out.packet.bth.opcode = wire::Opcode::kAck;
+  out.packet.bth.psn = nak ? entry.psn : qp.responder.cumulative();
+  out.packet.body =
+      wire::Ack{.syndrome = nak ? entry.syndrome : wire::kSyndromeAck,
+                .msn = static_cast<std::uint32_t>(qp.responder.messages_closed()) & 0xFF'FFFF};
 }
 
 // The stamp that came in, plus the time its answer spent here.
@@ -145,43 +176,35 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
   for (std::size_t tries = active.size(); tries > 0; --tries) {
     Qp& qp = *qps[active.front()];
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
-    const bool keeps_turn = outcome == SendOutcome::kSent && qp.turn_bytes < kTurnBytes;
-    if (!keeps_turn) {
+    const bool sent = outcome == SendOutcome::kSent;
+    if (!sent || qp.turn_bytes >= kTurnBytes) {
       active.pop_front();
       qp.turn_bytes = 0;
       qp.active = false;
-      if (outcome == SendOutcome::kSent || outcome == SendOutcome::kNoPath) activate(qp);
+      if (sent || outcome == SendOutcome::kNoPath) activate(qp);
       if (outcome == SendOutcome::kWindowClosed) park(qp);
     }
     if (outcome != SendOutcome::kWindowClosed) wake_next(group(qp));
-    refresh_timer(qp);
-    if (outcome == SendOutcome::kSent) return true;
+    // Data moves a running deadline back at most.
+    const bool data_sent = sent && wire::is_write(out.packet.bth.opcode);
+    if (!data_sent || timers.deadline(qp.slot) == kNever) refresh_timer(qp);
+    if (sent) return true;
   }
   return false;
 }
 
 SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out) {
-  OutgoingData data;
   const QpNumber remote = qp.rtr.remote_qp;
-  const SendOutcome probed =
-      qp.requester.next_probe(now, free_ports, {qp.config.number, remote}, data);
-  SendOutcome outcome = probed;
-  if (probed != SendOutcome::kSent) {
-    outcome = qp.requester.next_data(now, free_ports, remote, data);
+  SendOutcome outcome = qp.requester.next_probe(now, free_ports, {qp.config.number, remote}, out);
+  if (outcome != SendOutcome::kSent) {
+    const bool probe_waits = outcome == SendOutcome::kNoPath;
+    outcome = qp.requester.next_data(now, free_ports, remote, out);
     // A probe that waits for its port keeps the queue pair in the round.
-    if (probed == SendOutcome::kNoPath && outcome != SendOutcome::kSent) return probed;
+    if (probe_waits && outcome != SendOutcome::kSent) return SendOutcome::kNoPath;
     if (outcome != SendOutcome::kSent) return outcome;
   }
-  out.packet = data.packet;
-  out.ev = data.ev;
   address(qp, out);
-  out.local_address = data.local_address;
-  out.payload_length = data.payload_length;
-  const bool trimmable = qp.init.cc.network_trims && probed != SendOutcome::kSent;
-  out.traffic_class = !trimmable            ? TrafficClass::kNoTrim
-                      : data.retransmission ? TrafficClass::kTrimmableRetransmission
-                                            : TrafficClass::kTrimmable;
-  qp.turn_bytes += std::max<std::uint32_t>(data.payload_length, 1);
+  qp.turn_bytes += std::max<std::uint32_t>(out.payload_length, 1);
   return outcome;
 }
 

@@ -107,12 +107,14 @@ void Requester::apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev) 
   }
 }
 
-bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected,
+// The controller's base round trip is that of a full packet; a short one is faster by its
+// serialisation at every hop and must not lower it.
+bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, bool full_size,
                                AckSample& sample) {
   const DurationNs rtt = round_trip(now, sent_at, reflected);
   if (rtt == 0) return false;
   rtt_.add(rtt);
-  sample.rtt_ns = rtt;
+  sample.rtt_ns = full_size ? rtt : std::max(rtt, links_.cc->base_rtt_ns());
   return true;
 }
 
@@ -122,7 +124,9 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
   bool unambiguous = packet.transmissions == 1;
   if (packet.state == PacketState::kInFlight &&
       links_.paths->profile().matches(packet.ev, sack.entropy)) {
-    const bool stamp_fits = add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, sample);
+    const bool full_size = packet.nominal_bytes >= full_packet_bytes_;
+    const bool stamp_fits =
+        add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
     unambiguous = unambiguous || stamp_fits;
   }
   settle(now, trigger, unambiguous);

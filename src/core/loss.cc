@@ -15,8 +15,10 @@ constexpr std::uint32_t kForgiveAfterPackets = 1024;
 
 }  // namespace
 
+// Paths differ by their queues: up to about the delay the controller aims at without anything being
+// wrong, more when the round trips vary more.
 DurationNs Requester::reorder_allowance() const {
-  const DurationNs spread = std::max(rtt_.minimum() / 4, 2 * rtt_.variation());
+  const DurationNs spread = std::max(rtt_.minimum() * 3 / 4, 2 * rtt_.variation());
   return spread * reorder_scale_;
 }
 

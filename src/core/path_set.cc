@@ -192,6 +192,7 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
   const PortMask ports = free_ports & profile_->ports();
   if (ports.empty()) return kNoEv;
   PortMask candidates = ports & planes_in_use();
+  if (candidates.empty() && !planes_in_use().empty()) return kNoEv;
   if (candidates.empty()) candidates = ports & usable_ports_ & ports_with_bad_;
   if (candidates.empty()) candidates = ports & ports_with_usable_;
   if (candidates.empty()) candidates = ports & ports_with_bad_;

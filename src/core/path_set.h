@@ -62,8 +62,9 @@ class PathSet {
   // The next EV for a data packet on one of `free_ports`, kNoEv when none of these ports has a
   // usable path. Never `avoid` while another usable EV exists there. Counts the packet.
   EvIndex choose(PortMask free_ports, EvIndex avoid);
-  // An EV for a control packet: a known good one, preferably on `preferred`; kNoEv only when
-  // `free_ports` holds no port of the profile at all. Changes no SKIP state and counts nothing.
+  // An EV for a control packet: a known good one, preferably on `preferred`. While any plane is in
+  // use, kNoEv when none of those is free: an idle port is no reason to send into a dead plane.
+  // With no plane in use, any EV on a free port of the profile. Counts nothing, changes no SKIP.
   EvIndex choose_control(PortMask free_ports, PortId preferred);
 
   // Feedback.

@@ -43,12 +43,12 @@ EvIndex Requester::choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks
 }
 
 SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& ends,
-                                  OutgoingData& out) {
+                                  TxPacket& out) {
   if (!probe_wanted()) return SendOutcome::kIdle;
   bool checks_path = false;
   out.ev = choose_probe_ev(now, free_ports, checks_path);
   if (out.ev == kNoEv) return probe_wanted() ? SendOutcome::kNoPath : SendOutcome::kIdle;
-  out.retransmission = false;
+  out.traffic_class = TrafficClass::kNoTrim;
   out.local_address = 0;
   out.payload_length = 0;
   out.packet.bth = {};
@@ -99,7 +99,7 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
     if (probe.ev == kNoEv || probe.id != sack.offset_or_probe_id) continue;
     if (!links_.paths->profile().matches(probe.ev, sack.entropy)) break;
     const bool marked = sack.mark == wire::PathMark::kSkipOnce;
-    add_rtt_sample(now, probe.sent_at, sack.timestamp_ticks, sample);
+    add_rtt_sample(now, probe.sent_at, sack.timestamp_ticks, false, sample);
     if (sack.mark == wire::PathMark::kAlwaysSkip) {
       links_.paths->on_always_skip(probe.ev, now);
     } else {

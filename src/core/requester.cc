@@ -31,6 +31,8 @@ void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLi
   window_psns_ = setup.rts.mpr * kWindowUnitPsns;
   window_ = SendWindow(window_psns_, links.paths->size(), first_sequence(setup.rts.first_psn));
   rtt_ = RttEstimator(links.cc->base_rtt_ns());
+  const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
+  full_packet_bytes_ = wire::nominal_size(full, setup.path_mtu);
   progress_at_ = activity_at_ = now;
   started_ = true;
 }
@@ -119,10 +121,10 @@ void Requester::begin_message(Message& m) {
 }
 
 void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq,
-                            OutgoingData& out) const {
+                            TxPacket& out) const {
   const auto index = static_cast<std::uint32_t>(seq - m.first);
   const bool last = index + 1 == m.packets;
-  const bool misplaced = MRC_BUG(kRetransmitsWrongBytes) && out.retransmission && index > 0;
+  const bool misplaced = MRC_BUG(kRetransmitsWrongBytes) && seq < window_.next() && index > 0;
   const std::uint32_t offset = (misplaced ? index - 1 : index) * setup_.path_mtu;
   out.payload_length = last ? m.request.length - index * setup_.path_mtu : setup_.path_mtu;
   out.local_address = m.request.local_address + offset;
@@ -164,46 +166,52 @@ void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) 
 }
 
 SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
-                                 OutgoingData& out) {
+                                 TxPacket& out) {
   if (!started_) return SendOutcome::kIdle;
   const Sequence end = std::min(window_.next(), window_end());
   const Sequence lost = window_.first_lost(end);
-  out.retransmission = lost < end;
-  if (!out.retransmission) {
+  const bool again = lost < end;
+  if (!again) {
     if (!may_send_new()) return SendOutcome::kIdle;
     if (!message_open_) begin_message(message(segmented_));
   }
-  const Sequence seq = out.retransmission ? lost : window_.next();
+  const Sequence seq = again ? lost : window_.next();
   const std::uint64_t number =
-      out.retransmission ? message_number(window_.record(seq).message_slot) : segmented_;
+      again ? message_number(window_.record(seq).message_slot) : segmented_;
   build_write(message(number), number, seq, out);
   const std::uint32_t nominal = wire::nominal_size(out.packet, out.payload_length);
   if (!links_.cc->may_send(now, nominal)) {
     paced_until_ = links_.cc->next_send() > now ? links_.cc->next_send() : kNever;
     return SendOutcome::kWindowClosed;
   }
-  const EvIndex avoid = out.retransmission ? window_.record(seq).ev : kNoEv;
-  out.ev = links_.paths->choose(free_ports, avoid);
+  out.ev = links_.paths->choose(free_ports, again ? window_.record(seq).ev : kNoEv);
   if (out.ev == kNoEv) return SendOutcome::kNoPath;
 
   wire::Bth& bth = out.packet.bth;
   bth.destination = remote_qp;
-  bth.retransmission = out.retransmission && !MRC_BUG(kRetransmissionUnflagged);
-  bth.ack_request = out.retransmission || wants_answer(seq, nominal);
+  bth.retransmission = again && !MRC_BUG(kRetransmissionUnflagged);
+  bth.ack_request = again || wants_answer(seq, nominal);
   std::get_if<wire::Write>(&out.packet.body)->timestamp.ticks = ticks_at(now);
-  if (out.retransmission) {
+  out.traffic_class = !setup_.network_trims ? TrafficClass::kNoTrim
+                      : again               ? TrafficClass::kTrimmableRetransmission
+                                            : TrafficClass::kTrimmable;
+  if (again) {
     window_.resend(seq, now, out.ev);
     ++links_.counters->retransmitted;
   } else {
     commit_new(now, out.ev, nominal);
   }
+  count_data(now, out.payload_length, nominal);
+  return SendOutcome::kSent;
+}
+
+void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal) {
   links_.cc->on_sent(nominal);
   links_.cc->on_packet_sent(now, nominal);
   ++links_.counters->data_sent;
-  links_.counters->bytes_sent += out.payload_length;
+  links_.counters->bytes_sent += payload_length;
   activity_at_ = now;
   sent_since_expiry_ = true;
-  return SendOutcome::kSent;
 }
 
 // --- Timers

@@ -32,6 +32,7 @@
 #include "core/path_set.h"
 #include "core/rtt.h"
 #include "core/send_window.h"
+#include "core/tx_packet.h"
 #include "core/work.h"
 #include "wire/drop_reason.h"
 #include "wire/packet.h"
@@ -52,15 +53,6 @@ struct RequesterLinks {
   PathSet* paths = nullptr;
   CongestionController* cc = nullptr;
   QpCounters* counters = nullptr;
-};
-
-// A data packet or probe on its way out, before addresses are added.
-struct OutgoingData {
-  wire::Packet packet;
-  EvIndex ev = kNoEv;
-  bool retransmission = false;
-  std::uint64_t local_address = 0;
-  std::uint32_t payload_length = 0;
 };
 
 enum class SendOutcome : std::uint8_t {
@@ -84,8 +76,8 @@ class Requester {
 
   Status post(TimeNs now, const SendRequest& request);
 
-  // The next data packet. `remote_qp` goes into the BTH.
-  SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, OutgoingData& out);
+  // The next data packet. Fills in everything but addresses; `remote_qp` goes into the BTH.
+  SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, TxPacket& out);
   bool paced(TimeNs now) const { return paced_until_ != kNever && paced_until_ > now; }
   // True when there is something that only needs a window and a path.
   bool wants_to_send() const;
@@ -94,7 +86,7 @@ class Requester {
     QpNumber local{};
     QpNumber remote{};
   };
-  SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, OutgoingData& out);
+  SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, TxPacket& out);
   bool probe_wanted() const { return tail_probe_due_ || revival_due_ || reverse_check_due_; }
 
   // Feedback. `drop` is kNone when the packet was of use.
@@ -161,9 +153,10 @@ class Requester {
   bool may_send_new() const;
   Sequence window_end() const { return window_.oldest() + window_psns_; }
   void begin_message(Message& m);
-  void build_write(const Message& m, std::uint64_t number, Sequence seq, OutgoingData& out) const;
+  void build_write(const Message& m, std::uint64_t number, Sequence seq, TxPacket& out) const;
   bool wants_answer(Sequence seq, std::int64_t nominal_bytes) const;
   void commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
+  void count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal);
   EvIndex choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path);
   std::uint64_t message_number(std::uint16_t slot) const;
   // The message that holds a sent packet and is not complete; kNoMessage when there is none. Error
@@ -185,7 +178,8 @@ class Requester {
   void settle_up_to(TimeNs now, Sequence last);
   void note_feedback(TimeNs now);
   void complete_messages(TimeNs now, std::uint64_t count);
-  bool add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, AckSample& sample);
+  bool add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, bool full_size,
+                      AckSample& sample);
   EvIndex answered_ev(const wire::Sack& sack, Sequence trigger) const;
   void apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev);
   DropReason on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample);
@@ -204,6 +198,7 @@ class Requester {
 
   RequesterSetup setup_;
   RequesterLinks links_;
+  std::uint32_t full_packet_bytes_ = 0;  // nominal
   SendWindow window_;
   RttEstimator rtt_;
 

@@ -407,20 +407,26 @@ TEST(PathSetControl, TriesOtherPlanesWhenThePreferredOneShowsNoLife) {
   EXPECT_GE(preferred, 32U);
 }
 
-TEST(PathSetControl, FindsAnEvOnAnyPortOfTheProfileAsALastResort) {
+TEST(PathSetControl, WaitsForAPlaneInUseRatherThanUseADeadOne) {
   Paths paths(3, 2, {.min_active = 1});
   for (const unsigned ev : {0U, 3U})
     paths.set.on_lost(ev_at(ev), 0);
   for (const unsigned ev : {1U, 4U})
     paths.set.set_denied(ev_at(ev), true, 0);
-  const auto control_port = [&paths](std::uint32_t free_ports) {
-    return paths.profile.port(paths.set.choose_control(PortMask(free_ports), kNoPort));
+  const auto control_ev = [&paths](std::uint32_t free_ports) {
+    return paths.set.choose_control(PortMask(free_ports), kNoPort);
   };
-  EXPECT_EQ(control_port(0b001), port_at(1)) << "only bad EVs";
-  EXPECT_EQ(control_port(0b010), port_at(2)) << "only denied EVs";
-  EXPECT_EQ(control_port(0b111), port_at(3));
-  paths.set.set_usable_ports(PortMask(0b011));
-  EXPECT_EQ(control_port(0b100), port_at(3)) << "port not usable";
+  EXPECT_EQ(control_ev(0b001), kNoEv) << "only bad EVs";
+  EXPECT_EQ(control_ev(0b010), kNoEv) << "only denied EVs";
+  EXPECT_EQ(paths.profile.port(control_ev(0b111)), port_at(3));
+  EXPECT_EQ(control_ev(0xFFF8), kNoEv);
+}
+
+TEST(PathSetControl, FindsAnEvOnAnyPortOfTheProfileAsALastResort) {
+  Paths paths(2, 2, {.min_active = 1});
+  for (const unsigned ev : {0U, 1U, 2U, 3U})
+    paths.set.set_denied(ev_at(ev), true, 0);
+  EXPECT_EQ(paths.profile.port(paths.set.choose_control(PortMask(0b10), port_at(1))), port_at(2));
   EXPECT_EQ(paths.set.choose_control(PortMask(0xFFF8), port_at(1)), kNoEv);
   EXPECT_EQ(paths.set.choose_control(PortMask(), port_at(1)), kNoEv);
 }

@@ -1,0 +1,29 @@
+// A packet on its way out of the engine: transport headers, where it goes, and where its payload
+// lies.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "core/ev_profile.h"
+#include "wire/packet.h"
+
+namespace mrc::core {
+
+// Queueing class of an outgoing packet; the caller turns it into a DSCP.
+enum class TrafficClass : std::uint8_t { kControl, kTrimmable, kTrimmableRetransmission, kNoTrim };
+
+struct TxPacket {
+  wire::Packet packet;
+  Address destination;
+  PortId port{1};
+  std::uint32_t entropy = 0;
+  EvIndex ev = kNoEv;  // position in `profile`, kNoEv without one
+  const EvProfile* profile = nullptr;
+  TrafficClass traffic_class = TrafficClass::kControl;
+  QpNumber local_qp{};              // kEndpointQp for endpoint operations
+  std::uint64_t local_address = 0;  // of the payload, as given in the SendRequest
+  std::uint32_t payload_length = 0;
+};
+
+}  // namespace mrc::core
