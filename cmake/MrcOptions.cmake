@@ -82,6 +82,10 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   mrc_known_flags(hardening -fstack-protector-strong -fstack-clash-protection
                   -ftrivial-auto-var-init=zero)
   target_compile_options(mrc_options INTERFACE ${hardening})
+  # Position-independent code must not keep g++ from inlining our own functions.
+  set(inlining "")
+  mrc_known_flags(inlining -fno-semantic-interposition)
+  target_compile_options(mrc_options INTERFACE ${inlining})
   target_compile_options(mrc_options INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
   target_link_options(mrc_options INTERFACE -Wl,-z,relro -Wl,-z,now)
 endif()
