@@ -68,7 +68,10 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
     fail(qp, answer.status);
     return result;
   }
-  if (result.drop == DropReason::kNone) qp.requester.on_receiving(now);
+  // Duplicates count: they may mean that our answers get lost.
+  if (result.drop == DropReason::kNone || result.drop == DropReason::kDuplicate) {
+    qp.requester.on_receiving(now);
+  }
   after_receive(qp);
   return result;
 }

@@ -43,6 +43,7 @@ bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
     if (!MRC_BUG(kBelievesUnsentSack)) return false;
     view.cumulative = window_.next() - 1;
   }
+  if (view.cumulative + window_psns_ < window_.oldest()) return false;  // of another age
   view.base = view.cumulative + static_cast<Sequence>(std::int64_t{sack.bitmap_offset});
   view.bitmap = sack.bitmap;
   const std::uint32_t ahead = (sack.received_units - newest_received_units_) & kReceivedUnitsMask;
@@ -215,10 +216,7 @@ Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
 Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   if (ack.syndrome == wire::kSyndromeAck) {
-    const std::uint64_t newly = (ack.msn - completed_) & kMessageCountMask;
-    if (newly == 0 || newly > segmented_ - completed_) return {.drop = DropReason::kStaleFeedback};
-    complete_messages(now, newly);
-    return {};
+    return {.drop = acknowledge(now, psn, ack.msn)};
   }
   Verdict verdict{.fatal = true};
   verdict.culprit = sequence_near(window_.oldest(), psn);
@@ -230,20 +228,33 @@ Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
   return verdict;
 }
 
-// A complete message has arrived whole, whether or not its SACKs came through.
-void Requester::complete_messages(TimeNs now, std::uint64_t count) {
-  const Message& newest = message(completed_ + count - 1);
+// A transport ACK says how many messages are complete and up to which PSN everything has arrived.
+// Both must name the same place: an ACK of an earlier connection would not.
+DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_done) {
+  const Sequence cumulative = sequence_near(window_.oldest() - 1, psn);
+  if (cumulative + window_psns_ < window_.oldest() || cumulative >= window_.next()) {
+    return DropReason::kStaleFeedback;
+  }
+  const std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
+  if (count > segmented_ - completed_) return DropReason::kStaleFeedback;
+  if (count > 0) {
+    const Message& newest = message(completed_ + count - 1);
+    if (newest.first + newest.packets - 1 > cumulative) return DropReason::kStaleFeedback;
+    progress_at_ = now;
+    retries_ = 0;
+  } else if (!window_.contains(cumulative)) {
+    return DropReason::kStaleFeedback;  // nothing new
+  }
   settled_bytes_ = 0;
-  settle_up_to(now, newest.first + newest.packets - 1);
+  settle_up_to(now, cumulative);
   for (std::uint64_t m = completed_; m < completed_ + count; ++m) {
     if (message(m).request.with_immediate) ++immediates_completed_;
   }
   completed_ += count;
   links_.counters->messages_completed += count;
   if (settled_bytes_ > 0) links_.cc->on_ack({.now = now, .acked_bytes = settled_bytes_});
-  progress_at_ = now;
-  retries_ = 0;
   note_feedback(now);
+  return DropReason::kNone;
 }
 
 }  // namespace mrc::core

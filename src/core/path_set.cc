@@ -204,8 +204,8 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
   const unsigned turn = plane.control_turn++;
   // No sign of life for a while: this plane may be dead in our direction, so every second packet
   // tries the planes in turn.
-  if (turn >= kTrustedControlPackets && turn % 2 != 0) {
-    return control_ev(next_control_plane(candidates), turn / 2);
+  if (turn >= kTrustedControlPackets && prng_.below(2) == 0) {
+    return control_ev(next_control_plane(candidates), turn);
   }
   return control_ev(plane, turn);
 }
@@ -217,15 +217,18 @@ PathSet::Plane& PathSet::next_control_plane(PortMask candidates) {
   return planes_[next_control_plane_];
 }
 
-// Takes turns between the EV that last showed life and all others: answers are cumulative, so
-// whichever of the two is dead without our knowledge costs every second packet at most.
+// Draws between the EV that last showed life, while that is not long ago, and all others in turn:
+// answers are cumulative, so whichever of the two is dead without our knowledge costs every second
+// packet at most. Drawn, because a fixed alternation would always give SACKs one and ACKs the
+// other.
 EvIndex PathSet::control_ev(Plane& plane, unsigned turn) {
   if (plane.usable_end == plane.begin) {
     return EvIndex{plane.newest_bad != kNowhere ? plane.newest_bad : order_[plane.begin]};
   }
   const EvIndex confirmed = plane.confirmed;
   const bool is_known = confirmed != kNoEv && row(confirmed).position < plane.usable_end;
-  if (is_known && turn % 2 == 0) return confirmed;
+  const bool is_trusted = is_known && turn < kTrustedControlPackets;
+  if (is_trusted && prng_.below(2) == 0) return confirmed;
   std::uint16_t from = plane.control_cursor;
   if (from >= plane.active_end) from = plane.begin;
   std::uint16_t position = find_good(from, plane.active_end, kNowhere);

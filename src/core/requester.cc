@@ -47,7 +47,6 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
   }
   if (MRC_BUG(kErrorForgetsFlush)) posted_ = std::max(reported_, completed_);
   completed_ = segmented_ = posted_;
-  window_ = SendWindow();
   message_open_ = started_ = false;
   tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
@@ -222,10 +221,14 @@ DurationNs Requester::retry_base() const {
   return std::max(configured, 2 * rtt_.smoothed() + 4 * rtt_.variation());
 }
 
+// As many waits of the base length as there are linear tries, then one doubling per exponential
+// try.
 DurationNs Requester::retry_interval() const {
-  if (retries_ < setup_.rts.linear_retries || MRC_BUG(kNoBackoff)) return retry_base();
-  const unsigned doublings = retries_ - setup_.rts.linear_retries + 1U;
-  return std::min(retry_base() << std::min(doublings, kMaxBackoffShift), kMaxRetryIntervalNs);
+  const QpReadyToSend& rts = setup_.rts;
+  if (retries_ < rts.linear_retries || MRC_BUG(kNoBackoff)) return retry_base();
+  const unsigned beyond_linear = retries_ - rts.linear_retries + 1U;
+  const unsigned allowed = std::min<unsigned>(rts.exponential_retries, kMaxBackoffShift);
+  return std::min(retry_base() << std::min(beyond_linear, allowed), kMaxRetryIntervalNs);
 }
 
 DurationNs Requester::tail_probe_delay() const {

@@ -177,7 +177,7 @@ class Requester {
   void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
   void settle_up_to(TimeNs now, Sequence last);
   void note_feedback(TimeNs now);
-  void complete_messages(TimeNs now, std::uint64_t count);
+  DropReason acknowledge(TimeNs now, Psn psn, std::uint32_t messages_done);
   bool add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, bool full_size,
                       AckSample& sample);
   EvIndex answered_ev(const wire::Sack& sack, Sequence trigger) const;

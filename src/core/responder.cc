@@ -95,6 +95,8 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
   if (arrival.congestion_experienced) answer.mark = wire::PathMark::kSkipOnce;
   if (any_corrupt_) forgive_path(arrival.entropy);
   if (!advance(answer)) {
+    // The edge may have failed at a later immediate; this packet has arrived all the same.
+    if (answer.psn != packet.bth.psn) return DropReason::kNone;
     placement = {};
     return DropReason::kReceiveQueueEmpty;
   }
