@@ -1,8 +1,15 @@
 // The receive path: from a packet to the queue pair it belongs to, and the answers it causes.
+#include <algorithm>
+
 #include "base/planted_bug.h"
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
+namespace {
+
+constexpr DurationNs kMinWayBackCheckNs = 20 * kMicrosecondNs;
+
+}  // namespace
 
 RxResult Endpoint::on_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet) {
   Impl& e = *impl_;
@@ -70,10 +77,18 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
   }
   // Duplicates count: they may mean that our answers get lost.
   if (result.drop == DropReason::kNone || result.drop == DropReason::kDuplicate) {
-    qp.requester.on_receiving(now);
+    check_way_back(now, qp);
   }
   after_receive(qp);
   return result;
+}
+
+// One probe per round trip and peer, whichever of its queue pairs it falls to.
+void Endpoint::Impl::check_way_back(TimeNs now, Qp& qp) {
+  Peer& peer = peers[qp.peer];
+  if (now < peer.way_back_check_at || !qp.requester.check_way_back()) return;
+  const DurationNs period = std::max(qp.requester.rtt().smoothed(), kMinWayBackCheckNs);
+  peer.way_back_check_at = now + period;
 }
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

@@ -28,6 +28,9 @@ struct Peer {
   bool heard_status = false;
   std::uint16_t heard_status_id = 0;
 
+  // When the way back to it may be probed next.
+  TimeNs way_back_check_at = 0;
+
   // Our own port status on its way to the peer.
   bool status_pending = false;  // not yet answered
   bool status_due = false;      // to be sent now

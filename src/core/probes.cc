@@ -7,11 +7,6 @@
 #include "core/requester.h"
 
 namespace mrc::core {
-namespace {
-
-constexpr DurationNs kMinReverseCheckNs = 20 * kMicrosecondNs;
-
-}  // namespace
 
 EvIndex Requester::choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path) {
   checks_path = true;
@@ -113,14 +108,13 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
   return DropReason::kUnknownProbe;
 }
 
-// P1: each round trip in which we receive but send nothing, one probe checks a path that our SACKs
-// may take; a silent one is not used for them any more.
-void Requester::on_receiving(TimeNs now) {
-  if (!started_ || awaiting_feedback()) return;
-  const DurationNs period = std::max(rtt_.smoothed(), kMinReverseCheckNs);
-  if (now - last_reverse_check_ < period) return;
-  last_reverse_check_ = now;
+// P1: while we receive but send nothing, a probe now and then checks a path that our SACKs may
+// take; a silent one is not used for them any more. With data of our own on the way its feedback
+// does this.
+bool Requester::check_way_back() {
+  if (!started_ || awaiting_feedback()) return false;
   reverse_check_due_ = true;
+  return true;
 }
 
 }  // namespace mrc::core

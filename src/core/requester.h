@@ -102,8 +102,9 @@ class Requester {
   Verdict on_timer(TimeNs now);
   TimeNs deadline() const;
 
-  // Data came in on this queue pair: the way back is worth checking (see next_probe).
-  void on_receiving(TimeNs now);
+  // Data came in on this queue pair: asks for a probe of the way back, unless data of our own does
+  // that anyway (false).
+  bool check_way_back();
 
   bool has_completion() const { return reported_ < completed_; }
   // False when only silent completions were left.
@@ -239,7 +240,6 @@ class Requester {
   std::array<PendingProbe, kMaxPendingProbes> probes_;
   std::uint16_t next_probe_id_ = 0;
   TimeNs probes_expire_at_ = kNever;
-  TimeNs last_reverse_check_ = 0;
 };
 
 }  // namespace mrc::core
