@@ -86,9 +86,10 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
 // One probe per round trip and peer, whichever of its queue pairs it falls to.
 void Endpoint::Impl::check_way_back(TimeNs now, Qp& qp) {
   Peer& peer = peers[qp.peer];
-  if (now < peer.way_back_check_at || !qp.requester.check_way_back()) return;
-  const DurationNs period = std::max(qp.requester.rtt().smoothed(), kMinWayBackCheckNs);
-  peer.way_back_check_at = now + period;
+  if (now < peer.way_back_check_at) return;
+  // The first packet only starts the clock: a short exchange needs no check.
+  if (peer.way_back_check_at > 0 && !qp.requester.check_way_back()) return;
+  peer.way_back_check_at = now + std::max(qp.requester.rtt().smoothed(), kMinWayBackCheckNs);
 }
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

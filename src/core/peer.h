@@ -28,7 +28,7 @@ struct Peer {
   bool heard_status = false;
   std::uint16_t heard_status_id = 0;
 
-  // When the way back to it may be probed next.
+  // When the way back to it may be probed next; 0 before anything came from it.
   TimeNs way_back_check_at = 0;
 
   // Our own port status on its way to the peer.
