@@ -14,8 +14,6 @@ constexpr std::uint8_t kNackCcType = 2;
 constexpr std::uint8_t kSyndromeKindMask = 0x60;
 constexpr std::uint8_t kSyndromeKindNak = 0x60;
 
-// ---------------------------------------------------------------- reading
-
 DropReason parse_bth(ByteReader& reader, Bth& bth) {
   const std::uint8_t opcode = reader.u8();
   const std::uint8_t flags = reader.u8();
@@ -199,8 +197,6 @@ bool payload_fits_message(Opcode opcode, std::size_t payload_length, std::uint32
   if (starts_message(opcode) && ends_message(opcode)) return payload_length == message_length;
   return payload_length > 0 && payload_length < message_length;
 }
-
-// ---------------------------------------------------------------- writing
 
 void build_bth(ByteWriter& writer, const Bth& bth) {
   unsigned flags = (bth.pad & 0x03u) << 4 | kTransportVersion;

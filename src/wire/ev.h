@@ -94,7 +94,7 @@ template <typename Random>
   return compact;
 }
 
-// ---- What an expanded EV means ----
+// Below: what an expanded EV means.
 
 // The 32 bits a packet carries (see FrameHeader::entropy): the first four bytes of a structured EV;
 // the first two of a UDP-port EV, in the low half.

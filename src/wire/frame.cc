@@ -17,8 +17,6 @@ constexpr std::size_t kMaxIpv4Payload = 0xFFFF - kIpv4HeaderLength;
 constexpr std::size_t kMaxIpv6Payload = 0xFFFF;
 constexpr std::uint8_t kMaxDscp = 63;
 
-// ---------------------------------------------------------------- finding the headers
-
 // Where the parts of a frame begin, as offsets into it, and the headers found on the way.
 struct Layout {
   std::size_t outer_ip = 0;  // equals `ip` in plain mode
@@ -116,8 +114,6 @@ DropReason locate(const FrameFormat& format, std::span<const std::byte> frame, F
   if (reason == DropReason::kNone) reason = locate_udp(format, frame, layout);
   return reason;
 }
-
-// ---------------------------------------------------------------- values from headers and back
 
 DropReason fill_header(const Layout& layout, FrameHeader& header) {
   const IpHeader& inner = layout.inner;

@@ -55,7 +55,7 @@ struct Segment {
 // Performs that step. On kEnd nothing changes.
 UsidStep advance(IpAddress& carrier, Segment& segment);
 
-// ---- Which number stands for which device ----
+// Below: which number stands for which device.
 
 // A contiguous range of uSIDs for one kind of device; device i has uSID first + i.
 struct UsidRange {
