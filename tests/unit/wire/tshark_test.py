@@ -2,8 +2,8 @@
 """Checks that a stock dissector reads our frames as RoCE.
 
 Usage: tshark_test.py <wire_sample_writer> <folder for the capture>. The program writes a capture of
-every packet type in plain IPv4 and IPv6 and prints what it put into each base transport header; tshark
-must find the same. Exit status 77: no tshark.
+every packet type in plain IPv4 and IPv6 and prints what it put into each base transport header;
+tshark must find the same. Exit status 77: no tshark.
 """
 
 import pathlib
