@@ -7,9 +7,9 @@ namespace mrc::dst {
 namespace {
 
 constexpr Fault kKinds[] = {
-    Fault::kGuessedKey,    Fault::kGuessedPsn,        Fault::kGapFlood,
-    Fault::kAckUnsent,     Fault::kOptimisticAck,     Fault::kContradictorySack,
-    Fault::kProbeFlood,    Fault::kQpScan,            Fault::kForgedPortStatus,
+    Fault::kGuessedKey, Fault::kGuessedPsn,    Fault::kGapFlood,
+    Fault::kAckUnsent,  Fault::kOptimisticAck, Fault::kContradictorySack,
+    Fault::kProbeFlood, Fault::kQpScan,        Fault::kForgedPortStatus,
 };
 
 }  // namespace
@@ -68,7 +68,9 @@ Flight Adversary::forge(EndRef victim, Fault kind) {
           Rkey{static_cast<std::uint32_t>(random_.bits())};
       break;
     case Fault::kGuessedPsn:
-    case Fault::kGapFlood: flight = forged_write(victim, psn_outside_window(victim)); break;
+    case Fault::kGapFlood:
+      flight = forged_write(victim, psn_outside_window(victim));
+      break;
     case Fault::kQpScan:
       flight = forged_write(victim, Psn(static_cast<std::uint32_t>(random_.bits())));
       do {
@@ -82,10 +84,18 @@ Flight Adversary::forge(EndRef victim, Fault kind) {
       flight.source = foreign_address();
       break;
     }
-    case Fault::kAckUnsent: flight = unsent_ack(victim); break;
-    case Fault::kContradictorySack: flight = contradictory_sack(victim); break;
-    case Fault::kProbeFlood: flight = forged_probe(victim); break;
-    default: flight = forged_port_status(victim); break;
+    case Fault::kAckUnsent:
+      flight = unsent_ack(victim);
+      break;
+    case Fault::kContradictorySack:
+      flight = contradictory_sack(victim);
+      break;
+    case Fault::kProbeFlood:
+      flight = forged_probe(victim);
+      break;
+    default:
+      flight = forged_port_status(victim);
+      break;
   }
   return flight;
 }
@@ -104,16 +114,20 @@ Flight Adversary::to_victim(EndRef victim) {
   return flight;
 }
 
-// From a foreign address any PSN may be tried; in the name of the peer only one that is not expected.
+// From a foreign address any PSN may be tried; in the name of the peer only one that is not
+// expected.
 Psn Adversary::psn_outside_window(EndRef victim) {
   const End& end = world_.model.end(victim);
   const Flow& flow = world_.model.incoming(victim);
   const std::uint32_t window = std::uint32_t{end.rtr.mpr_dest} * core::kWindowUnitPsns;
   const Psn expected = flow.psn(flow.contiguous());
   switch (random_.below(3)) {
-    case 0: return expected + window + random_.below(window);        // answered
-    case 1: return expected + 2 * window + random_.below(0x40'0000);  // not answered
-    default: return expected - 1 - random_.below(0x10'0000);          // looks like a duplicate
+    case 0:
+      return expected + window + random_.below(window);  // answered
+    case 1:
+      return expected + 2 * window + random_.below(0x40'0000);  // not answered
+    default:
+      return expected - 1 - random_.below(0x10'0000);  // looks like a duplicate
   }
 }
 
@@ -168,9 +182,9 @@ Flight Adversary::unsent_ack(EndRef victim) {
   const auto unsent = static_cast<std::int64_t>(flow.sent_packets()) + random_.below(0x20'0000);
   Flight flight = forged_sack(victim, unsent);
   if (random_.one_in(2)) {
-    const wire::Ack ack{.syndrome = wire::kSyndromeAck,
-                        .msn = static_cast<std::uint32_t>(flow.messages().size()) + 2 +
-                               random_.below(0x1000)};
+    const wire::Ack ack{
+        .syndrome = wire::kSyndromeAck,
+        .msn = static_cast<std::uint32_t>(flow.messages().size()) + 2 + random_.below(0x1000)};
     flight.packet.bth.opcode = wire::Opcode::kAck;
     flight.packet.body = ack;
   }

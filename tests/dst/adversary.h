@@ -1,7 +1,7 @@
-// Somebody who can send packets to the hosts but does not see theirs. What is forged here either comes
-// from an address that is not the peer's, or names a queue pair that does not exist, or PSNs that are
-// not in the window, or says nothing that a lying peer could profit from. A reader on the path could
-// do more; plain mode does not claim to stop that.
+// Somebody who can send packets to the hosts but does not see theirs. What is forged here either
+// comes from an address that is not the peer's, or names a queue pair that does not exist, or PSNs
+// that are not in the window, or says nothing that a lying peer could profit from. A reader on the
+// path could do more; plain mode does not claim to stop that.
 #pragma once
 
 #include <cstdint>

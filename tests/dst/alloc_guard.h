@@ -15,7 +15,7 @@ class PacketPathGuard {
   PacketPathGuard& operator=(const PacketPathGuard&) = delete;
 };
 
-// Allocations and releases made under a guard since the program started.
+// Allocations made under a guard since the program started.
 std::uint64_t packet_path_allocations();
 
 }  // namespace mrc::dst

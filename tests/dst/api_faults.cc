@@ -9,13 +9,19 @@ namespace mrc::dst {
 namespace {
 
 constexpr Fault kKinds[] = {
-    Fault::kBadArguments,   Fault::kPostToDeadQp,   Fault::kFullSendQueue, Fault::kInvalidateMemory,
-    Fault::kBadAccess,      Fault::kReceiveMissing, Fault::kImmediateFlood, Fault::kLocalFailure,
-    Fault::kQpNumberReuse,  Fault::kWindowChange,   Fault::kEvDenied,       Fault::kEndpointProbe,
+    Fault::kBadArguments,  Fault::kPostToDeadQp,   Fault::kFullSendQueue,  Fault::kInvalidateMemory,
+    Fault::kBadAccess,     Fault::kReceiveMissing, Fault::kImmediateFlood, Fault::kLocalFailure,
+    Fault::kQpNumberReuse, Fault::kWindowChange,   Fault::kEvDenied,       Fault::kEndpointProbe,
 };
 
 void check_ok(const Status& status, const char* call) {
   MRC_CHECK(status.ok(), "%s refused good arguments: %s", call, status.what());
+}
+
+// A queue pair may have failed without its program knowing yet.
+bool in_rts(const core::Endpoint& engine, QpNumber number) {
+  const auto status = engine.query_qp(number);
+  return status.ok() && status.value().state == core::QpState::kReadyToSend;
 }
 
 }  // namespace
@@ -67,18 +73,49 @@ void ApiFaults::strike(Fault kind, EndRef ref) {
       check_bad_arguments(*world_.hosts[end.host], end, random_);
       break;
     }
-    case Fault::kPostToDeadQp: post_to_dead(ref); break;
-    case Fault::kFullSendQueue: fill_send_queue(ref); break;
-    case Fault::kInvalidateMemory: invalidate_memory(ref); break;
-    case Fault::kBadAccess: bad_access(ref); break;
-    case Fault::kReceiveMissing: starve_receives(ref); break;
-    case Fault::kImmediateFlood: flood_immediates(ref); break;
-    case Fault::kLocalFailure: fail_locally(ref); break;
-    case Fault::kQpNumberReuse: world_.workload.reconnect(ref.connection); break;
-    case Fault::kWindowChange: change_window(ref); break;
-    case Fault::kEvDenied: deny_ev(ref); break;
-    case Fault::kEndpointProbe: probe_endpoint(ref); break;
-    default: break;
+    case Fault::kPostToDeadQp:
+      post_to_dead(ref);
+      break;
+    case Fault::kFullSendQueue:
+      fill_send_queue(ref);
+      break;
+    case Fault::kInvalidateMemory:
+      invalidate_memory(ref);
+      break;
+    case Fault::kBadAccess:
+      bad_access(ref);
+      break;
+    case Fault::kReceiveMissing:
+      starve_receives(ref);
+      break;
+    case Fault::kImmediateFlood:
+      flood_immediates(ref);
+      break;
+    case Fault::kLocalFailure:
+      fail_locally(ref);
+      break;
+    case Fault::kQpNumberReuse:
+      reuse_numbers(ref.connection);
+      break;
+    case Fault::kWindowChange:
+      change_window(ref);
+      break;
+    case Fault::kEvDenied:
+      deny_ev(ref);
+      break;
+    case Fault::kEndpointProbe:
+      probe_endpoint(ref);
+      break;
+    default:
+      break;
+  }
+}
+
+// The first connection from this one on that has come to rest.
+void ApiFaults::reuse_numbers(std::uint32_t first) {
+  const std::uint32_t count = world_.model.size();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (world_.workload.reconnect((first + i) % count)) return;
   }
 }
 
@@ -104,8 +141,7 @@ void ApiFaults::fill_send_queue(EndRef ref) {
     const std::size_t outstanding = flow.messages().size() - end.next_report;
     const bool doomed = world_.model.connection(ref.connection).doomed();
     MRC_CHECK(doomed || outstanding >= end.config.max_sends,
-              "post_send refused request %zu of a queue for %u", outstanding,
-              end.config.max_sends);
+              "post_send refused request %zu of a queue for %u", outstanding, end.config.max_sends);
     return;
   }
   fail("the send queue of %u requests took twice as many", end.config.max_sends);
@@ -129,17 +165,26 @@ core::SendRequest ApiFaults::bad_request(EndRef ref) {
   const auto& memory = world_.hosts[target.host]->memory();
   const auto& region = memory.region(target.region);
   const std::uint32_t mtu = target.rtr.path_mtu;
-  core::SendRequest request = world_.workload.make_request(ref, {1 + random_.below(mtu), false, true});
+  core::SendRequest request =
+      world_.workload.make_request(ref, {1 + random_.below(mtu), false, true});
   const std::uint64_t end = region.what.address + region.what.length;
   switch (random_.below(6)) {
-    case 0: request.remote_key = Rkey{static_cast<std::uint32_t>(random_.bits())}; break;
-    case 1: request.remote_address = region.what.address - 1; break;
-    case 2: request.remote_address = end - request.length + 1; break;
+    case 0:
+      request.remote_key = Rkey{static_cast<std::uint32_t>(random_.bits())};
+      break;
+    case 1:
+      request.remote_address = region.what.address - 1;
+      break;
+    case 2:
+      request.remote_address = end - request.length + 1;
+      break;
     case 3:  // the last packet only
       request.length = 2 * mtu + 1;
       request.remote_address = end - 2 * mtu;
       break;
-    case 4: request.remote_address = ~std::uint64_t{0} - random_.below(request.length); break;
+    case 4:
+      request.remote_address = ~std::uint64_t{0} - random_.below(request.length);
+      break;
     default:  // the key of another region
       request.remote_key = memory.region(random_.below(static_cast<std::uint32_t>(memory.size())))
                                .key.value_or(Rkey{0});
@@ -201,6 +246,7 @@ void ApiFaults::change_window(EndRef ref) {
   if (!end.rtr.dynamic_mpr) return;
   const auto units = static_cast<std::uint8_t>(random_.between(1, end.rtr.mpr_dest));
   core::Endpoint& engine = world_.hosts[end.host]->engine();
+  if (!in_rts(engine, end.config.number)) return;
   check_ok(engine.set_receive_window(end.config.number, units), "set_receive_window");
   end.window_units = units;
 }
@@ -268,8 +314,8 @@ void ApiFaults::check_all_answered() {
 void ApiFaults::heal() {
   for (const EndRef ref : world_.model.ends()) {
     End& end = world_.model.end(ref);
-    if (end.state != EndState::kLive) continue;
     core::Endpoint& engine = world_.hosts[end.host]->engine();
+    if (!in_rts(engine, end.config.number)) continue;
     const TimeNs now = world_.hosts[end.host]->clock();
     for (const std::uint16_t ev : end.denied) {
       check_ok(engine.set_ev_denied(now, end.config.number, EvIndex{ev}, false), "set_ev_denied");

@@ -31,7 +31,7 @@ class ApiFaults {
   void schedule_next(Fault kind);
   std::optional<EndRef> random_live_end();
   void strike(Fault kind, EndRef ref);
-  void bad_arguments(EndRef ref);
+  void reuse_numbers(std::uint32_t first);
   void post_to_dead(EndRef ref);
   void fill_send_queue(EndRef ref);
   void invalidate_memory(EndRef ref);
@@ -50,7 +50,8 @@ class ApiFaults {
   std::uint16_t next_request_id_ = 0;
 };
 
-// Calls the engine with arguments that its contract forbids; each must be refused and change nothing.
+// Calls the engine with arguments that its contract forbids; each must be refused and change
+// nothing.
 void check_bad_arguments(Host& host, const End& end, Random& random);
 
 }  // namespace mrc::dst

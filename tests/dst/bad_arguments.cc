@@ -46,8 +46,7 @@ const BadCall kBadCalls[] = {
     {"create_qp with number 2", [](Target& t) { return try_create(t, QpNumber{2}); }},
     {"create_qp with 25 bits", [](Target& t) { return try_create(t, QpNumber{0x100'0003}); }},
     {"create_qp with a used number", [](Target& t) { return try_create(t, t.qp); }},
-    {"init_qp of an unknown qp",
-     [](Target& t) { return t.engine.init_qp(t.unknown, t.end.init); }},
+    {"init_qp of an unknown qp", [](Target& t) { return t.engine.init_qp(t.unknown, t.end.init); }},
     {"init_qp in RTS", [](Target& t) { return t.engine.init_qp(t.qp, t.end.init); }},
     {"ready_to_receive of an unknown qp",
      [](Target& t) { return t.engine.ready_to_receive(t.unknown, t.end.rtr); }},
@@ -90,16 +89,29 @@ const BadCall kBadCalls[] = {
 // Everything query_qp tells, in one number.
 std::uint64_t digest(const core::Endpoint& engine, QpNumber number) {
   const core::QpStatus s = engine.query_qp(number).value();
-  const std::uint64_t parts[] = {
-      static_cast<std::uint64_t>(s.state), s.sends_outstanding, s.receives_outstanding,
-      s.packets_in_flight, s.packets_lost, static_cast<std::uint64_t>(s.bytes_in_flight),
-      static_cast<std::uint64_t>(s.window_bytes), static_cast<std::uint64_t>(s.peer_bytes_in_flight),
-      s.window_psns, s.next_psn.value(), s.oldest_unacknowledged.value(), s.expected_psn.value(),
-      s.good_evs, s.bad_evs, static_cast<std::uint64_t>(s.smoothed_rtt_ns), s.counters.data_sent,
-      s.counters.messages_completed, s.counters.data_received, engine.ports_up().bits(),
-      static_cast<std::uint64_t>(engine.next_deadline())};
+  const std::uint64_t parts[] = {static_cast<std::uint64_t>(s.state),
+                                 s.sends_outstanding,
+                                 s.receives_outstanding,
+                                 s.packets_in_flight,
+                                 s.packets_lost,
+                                 static_cast<std::uint64_t>(s.bytes_in_flight),
+                                 static_cast<std::uint64_t>(s.window_bytes),
+                                 static_cast<std::uint64_t>(s.peer_bytes_in_flight),
+                                 s.window_psns,
+                                 s.next_psn.value(),
+                                 s.oldest_unacknowledged.value(),
+                                 s.expected_psn.value(),
+                                 s.good_evs,
+                                 s.bad_evs,
+                                 static_cast<std::uint64_t>(s.smoothed_rtt_ns),
+                                 s.counters.data_sent,
+                                 s.counters.messages_completed,
+                                 s.counters.data_received,
+                                 engine.ports_up().bits(),
+                                 static_cast<std::uint64_t>(engine.next_deadline())};
   std::uint64_t sum = 0;
-  for (const std::uint64_t part : parts) sum = mix64(sum ^ part);
+  for (const std::uint64_t part : parts)
+    sum = mix64(sum ^ part);
   return sum;
 }
 
@@ -107,7 +119,8 @@ std::uint64_t digest(const core::Endpoint& engine, QpNumber number) {
 
 void check_bad_arguments(Host& host, const End& end, Random& random) {
   QpNumber unknown{random.between(3, kQpNumberMask)};
-  while (host.engine().query_qp(unknown).ok()) unknown = QpNumber{random.between(3, kQpNumberMask)};
+  while (host.engine().query_qp(unknown).ok())
+    unknown = QpNumber{random.between(3, kQpNumberMask)};
   Target target{host, host.engine(), end, end.config.number, unknown, host.clock()};
   const std::uint64_t before = digest(host.engine(), end.config.number);
   for (const BadCall& bad : kBadCalls) {

@@ -15,16 +15,21 @@ const wire::FrameFormat kFormat;
 
 std::uint64_t load64(std::span<const std::uint8_t> bytes) {
   std::uint64_t value = 0;
-  for (std::size_t i = 0; i < 8; ++i) value = (value << 8) | bytes[i];
+  for (std::size_t i = 0; i < 8; ++i)
+    value = (value << 8) | bytes[i];
   return value;
 }
 
 std::uint8_t dscp(core::TrafficClass traffic_class) {
   switch (traffic_class) {
-    case core::TrafficClass::kControl: return kFormat.dscp.control;
-    case core::TrafficClass::kTrimmable: return kFormat.dscp.trimmable;
-    case core::TrafficClass::kTrimmableRetransmission: return kFormat.dscp.trimmable_retx;
-    case core::TrafficClass::kNoTrim: return kFormat.dscp.no_trim;
+    case core::TrafficClass::kControl:
+      return kFormat.dscp.control;
+    case core::TrafficClass::kTrimmable:
+      return kFormat.dscp.trimmable;
+    case core::TrafficClass::kTrimmableRetransmission:
+      return kFormat.dscp.trimmable_retx;
+    case core::TrafficClass::kNoTrim:
+      return kFormat.dscp.no_trim;
   }
   return 0;
 }
@@ -41,9 +46,12 @@ wire::FrameHeader frame_header(const Flight& flight) {
 
 core::TrimState trim_state(wire::TrimMark mark) {
   switch (mark) {
-    case wire::TrimMark::kNone: return core::TrimState::kWhole;
-    case wire::TrimMark::kTrimmed: return core::TrimState::kTrimmed;
-    case wire::TrimMark::kTrimmedLastHop: return core::TrimState::kTrimmedLastHop;
+    case wire::TrimMark::kNone:
+      return core::TrimState::kWhole;
+    case wire::TrimMark::kTrimmed:
+      return core::TrimState::kTrimmed;
+    case wire::TrimMark::kTrimmedLastHop:
+      return core::TrimState::kTrimmedLastHop;
   }
   return core::TrimState::kWhole;
 }

@@ -1,5 +1,5 @@
-// Packets as bytes. In a part of the seeds every packet travels as a whole frame with its ICRC, so that
-// flipped, missing and surplus bytes meet the real parser.
+// Packets as bytes. In a part of the seeds every packet travels as a whole frame with its ICRC, so
+// that flipped, missing and surplus bytes meet the real parser.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ void fetch_payload(std::uint64_t seed, std::uint64_t address, std::span<std::byt
 
 // Writes flight.frame from the rest of the flight.
 void pack(Flight& flight, std::uint64_t seed);
-// Cuts the frame as a switch does. False if the bytes are no longer those of a write that may be cut.
+// Cuts the frame as a switch does. False if the bytes are no longer those of a write that may be
+// cut.
 bool trim(Flight& flight, core::TrimState how);
 Unpacked unpack(const Flight& flight);
 

@@ -1,5 +1,5 @@
-// Completions: each request once, in posting order, with the right outcome; success only when the data
-// is in the peer's memory.
+// Completions: each request once, in posting order, with the right outcome; success only when the
+// data is in the peer's memory.
 #include <cinttypes>
 
 #include "dst/carriage.h"
@@ -49,16 +49,17 @@ void Checker::check_send_completion(EndRef ref, const core::Completion& completi
             completion.id);
   const core::SendRequest& request = flow.messages()[number].request;
   // What was passed over was not signaled, so it was successful unless an error came before.
-  MRC_CHECK(end.state == EndState::kLive || number == end.next_report,
+  MRC_CHECK(!end.sends_failed || number == end.next_report,
             "queue pair %06x does not report a failed request that was not signaled", qp);
   if (success) {
-    MRC_CHECK(end.state == EndState::kLive, "queue pair %06x reports success after an error", qp);
+    MRC_CHECK(!end.sends_failed, "queue pair %06x reports success after an error", qp);
     MRC_CHECK(request.signaled, "queue pair %06x reports a request that was not signaled", qp);
     MRC_CHECK(completion.length == request.length, "completion says %u bytes instead of %u",
               completion.length, request.length);
     verify_messages(ref, number + 1);
   } else {
-    if (end.state == EndState::kLive) verify_messages(ref, number);
+    if (!end.sends_failed) verify_messages(ref, number);
+    end.sends_failed = true;
     check_failure_allowed(ref, completion.status);
   }
   end.next_report = number + 1;
@@ -75,10 +76,10 @@ void Checker::check_receive_completion(EndRef ref, const core::Completion& compl
     MRC_CHECK(completion.status == core::CompletionStatus::kFlushed,
               "a receive of queue pair %06x ends with '%s'", qp,
               core::completion_status_name(completion.status));
+    end.receives_failed = true;
     return check_failure_allowed(ref, completion.status);
   }
-  MRC_CHECK(end.state == EndState::kLive, "queue pair %06x delivers an immediate after an error",
-            qp);
+  MRC_CHECK(!end.receives_failed, "queue pair %06x delivers an immediate after an error", qp);
   MRC_CHECK(end.immediates_delivered < flow.immediates().size(),
             "queue pair %06x delivers an immediate nobody sent", qp);
   const std::size_t number = flow.immediates()[end.immediates_delivered];
@@ -95,8 +96,10 @@ void Checker::check_receive_completion(EndRef ref, const core::Completion& compl
 void Checker::verify_messages(EndRef from, std::size_t end) {
   const Flow& flow = world_.model.outgoing(from);
   std::size_t first = end;
-  while (first > 0 && !flow.messages()[first - 1].verified) --first;
-  for (std::size_t number = first; number < end; ++number) check_message_in_memory(from, number);
+  while (first > 0 && !flow.messages()[first - 1].verified)
+    --first;
+  for (std::size_t number = first; number < end; ++number)
+    check_message_in_memory(from, number);
 }
 
 void Checker::check_message_in_memory(EndRef from, std::size_t number) {
@@ -133,16 +136,24 @@ void Checker::check_failure_allowed(EndRef ref, core::CompletionStatus status) {
   end.error_reported = true;
   bool entitled = false;
   switch (status) {
-    case CompletionStatus::kRetryExceeded: entitled = connection.doomed_by(Doom::kRetries); break;
-    case CompletionStatus::kRemoteAccess: entitled = connection.doomed_by(Doom::kAccess); break;
+    case CompletionStatus::kRetryExceeded:
+      entitled = connection.doomed_by(Doom::kRetries);
+      world_.stage.count(Fault::kRetryExhaustion);
+      break;
+    case CompletionStatus::kRemoteAccess:
+      entitled = connection.doomed_by(Doom::kAccess);
+      break;
     case CompletionStatus::kReceiveMissing:
       entitled = connection.doomed_by(Doom::kReceiveMissing);
       break;
     case CompletionStatus::kImmediateLimit:
       entitled = connection.doomed_by(Doom::kImmediateLimit);
       break;
-    case CompletionStatus::kRemoteOperation: entitled = true; break;
-    default: break;
+    case CompletionStatus::kRemoteOperation:
+      entitled = true;
+      break;
+    default:
+      break;
   }
   MRC_CHECK(entitled, "queue pair %06x fails with '%s', which nothing explains", qp,
             core::completion_status_name(status));

@@ -28,8 +28,11 @@ void Checker::on_event(Host& host, const core::Event& event) {
                     static_cast<unsigned>(event.port) <= world_.stage.swarm.ports,
                 "event about port %u, which does not exist", static_cast<unsigned>(event.port));
       break;
-    case core::EventKind::kEndpointAnswer: world_.api_faults.on_answer(host, event); break;
-    default: break;
+    case core::EventKind::kEndpointAnswer:
+      world_.api_faults.on_answer(host, event);
+      break;
+    default:
+      break;
   }
 }
 
@@ -51,7 +54,7 @@ void Checker::check_failed_end(EndRef ref) {
   const auto status = world_.hosts[end.host]->engine().query_qp(end.config.number);
   MRC_CHECK(status.ok() && status.value().state == core::QpState::kError,
             "queue pair %06x reported an error and is not in the error state", qp);
-  MRC_CHECK(end.next_report == world_.model.outgoing(ref).messages().size(),
+  MRC_CHECK(world_.model.all_reported(ref),
             "queue pair %06x failed without reporting all its requests", qp);
   MRC_CHECK(end.receives.empty(), "queue pair %06x failed and keeps %zu receives", qp,
             end.receives.size());
@@ -75,18 +78,15 @@ void Checker::check_end(EndRef ref) {
   MRC_CHECK(status.counters.messages_completed == flow.messages().size(),
             "queue pair %06x counts %" PRIu64 " messages done of %zu", qp,
             status.counters.messages_completed, flow.messages().size());
-  for (std::size_t i = end.next_report; i < flow.messages().size(); ++i) {
-    MRC_CHECK(!flow.messages()[i].request.signaled, "queue pair %06x never reported request %zu",
-              qp, i);
-  }
+  MRC_CHECK(world_.model.all_reported(ref), "queue pair %06x did not report all its requests", qp);
   verify_messages(ref, flow.messages().size());
   const Flow& incoming = world_.model.incoming(ref);
   MRC_CHECK(end.immediates_delivered == incoming.immediates().size(),
             "queue pair %06x delivered %u immediates of %zu", qp, end.immediates_delivered,
             incoming.immediates().size());
   MRC_CHECK(status.counters.immediates == incoming.immediates().size(),
-            "queue pair %06x counts %" PRIu64 " immediates of %zu", qp,
-            status.counters.immediates, incoming.immediates().size());
+            "queue pair %06x counts %" PRIu64 " immediates of %zu", qp, status.counters.immediates,
+            incoming.immediates().size());
   MRC_CHECK(status.receives_outstanding == end.receives.size(),
             "queue pair %06x holds %u receives of %zu", qp, status.receives_outstanding,
             end.receives.size());
@@ -102,7 +102,8 @@ void Checker::check_paths_recovered(EndRef ref, const core::QpStatus& status) {
 }
 
 void Checker::check_memory() {
-  for (const auto& host : world_.hosts) host->memory().check_image(host->id());
+  for (const auto& host : world_.hosts)
+    host->memory().check_image(host->id());
 }
 
 }  // namespace mrc::dst

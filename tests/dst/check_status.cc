@@ -34,8 +34,9 @@ void Checker::on_idle(Host& host, bool all_ports_free) {
   if (all_ports_free) check_deadline(host);
 }
 
-// No timer is ever lost: while a request is outstanding there is a moment at which the engine wants to
-// be called, whatever the network does. Completions must have been taken for this to be meaningful.
+// No timer is ever lost: while a request is outstanding there is a moment at which the engine wants
+// to be called, whatever the network does. Completions must have been taken for this to be
+// meaningful.
 void Checker::check_deadline(Host& host) {
   if (world_.stage.active(Fault::kSlowConsumer) || host.ports_up().empty()) return;
   if (host.engine().next_deadline() != kNever) return;
@@ -125,7 +126,8 @@ void Checker::check_peer_books(Host& host, EndRef ref, const core::QpStatus& sta
   }
   const std::int64_t counted = status.peer_bytes_in_flight;
   MRC_CHECK(counted == all || counted == same_algorithm,
-            "queue pair %06x: %" PRId64 " bytes in flight to the peer, the queue pairs say %" PRId64,
+            "queue pair %06x: %" PRId64
+            " bytes in flight to the peer, the queue pairs say %" PRId64,
             qp, counted, same_algorithm);
   MRC_CHECK(end.init.cc.algorithm == core::CcAlgorithm::kNone ||
                 status.window_bytes >= static_cast<std::int64_t>(core::kMinPathMtu),

@@ -18,14 +18,11 @@ unsigned hex(QpNumber number) { return static_cast<unsigned>(number); }
 
 Checker::Checker(World& world) : world_(world), random_(world.stage.swarm.seed, Stream::kChecks) {}
 
-TransmitNote Checker::on_transmit(const Host& host, PortMask free, const core::TxPacket& tx) {
+EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacket& tx) {
   check_route(host, free, tx);
   if (tx.local_qp == kEndpointQp) {
     ++control_packets_;
-    const unsigned to = static_cast<unsigned>(tx.destination.low - 1);
-    MRC_CHECK(to < world_.hosts.size() && world_.hosts[to]->address() == tx.destination,
-              "endpoint packet to an address nobody has");
-    return {};
+    return {kNoConnection, 0};
   }
   const auto from = world_.model.find(host.id(), tx.local_qp);
   MRC_CHECK(from.has_value(), "host %u sends for queue pair %06x, which does not exist", host.id(),
@@ -39,22 +36,22 @@ TransmitNote Checker::on_transmit(const Host& host, PortMask free, const core::T
   if (wire::is_write(tx.packet.bth.opcode)) {
     check_write(*from, tx);
     if (random_.one_in(kWindowSampling)) check_congestion_window(host, *from);
-    return {*from, 0};
+    return *from;
   }
   ++control_packets_;
   MRC_CHECK(tx.payload_length == 0, "a control packet has a payload");
   if (const auto* sack = std::get_if<wire::Sack>(&tx.packet.body)) check_sack(*from, *sack);
   if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body)) check_ack(*from, *ack);
   if (const auto* nack = std::get_if<wire::Nack>(&tx.packet.body)) check_nack(*from, *nack);
-  return {*from, world_.model.incoming(*from).contiguous()};
+  return *from;
 }
 
 void Checker::check_route(const Host& host, PortMask free, const core::TxPacket& tx) const {
   const auto port = static_cast<unsigned>(tx.port);
   MRC_CHECK(port >= 1 && port <= world_.stage.swarm.ports, "port %u does not exist", port);
   MRC_CHECK(free.contains(tx.port), "host %u sends on port %u, which is busy", host.id(), port);
-  MRC_CHECK(host.ports_up().contains(tx.port), "host %u sends on port %u, which is down",
-            host.id(), port);
+  MRC_CHECK(host.ports_up().contains(tx.port), "host %u sends on port %u, which is down", host.id(),
+            port);
   if (tx.ev == kNoEv) return;
   MRC_CHECK(tx.profile != nullptr, "a packet names EV %u of no profile",
             static_cast<unsigned>(tx.ev));
@@ -196,8 +193,8 @@ void Checker::check_ack(EndRef from, const wire::Ack& ack) {
     return;
   }
   // All messages in front of the one that the first missing packet belongs to.
-  const std::uint64_t done = flow.all_arrived() ? flow.messages().size()
-                                                : flow.shape(flow.contiguous()).message;
+  const std::uint64_t done =
+      flow.all_arrived() ? flow.messages().size() : flow.shape(flow.contiguous()).message;
   MRC_CHECK(((done - ack.msn) & kMsnMask) < 0x80'0000,
             "queue pair %06x acknowledges message %u, but only %" PRIu64 " have arrived", qp,
             ack.msn, done);
@@ -210,11 +207,17 @@ void Checker::check_nack(EndRef from, const wire::Nack& nack) {
   bool caused = false;
   switch (nack.reason) {
     case wire::NackReason::kTrimmed:
-    case wire::NackReason::kTrimmedLastHop: caused = end.trimmed_psns.contains(psn); break;
+    case wire::NackReason::kTrimmedLastHop:
+      caused = end.trimmed_psns.contains(psn);
+      break;
     case wire::NackReason::kNoPacketBuffer:
-    case wire::NackReason::kNoResource: caused = end.refused_psns.contains(psn); break;
+    case wire::NackReason::kNoResource:
+      caused = end.refused_psns.contains(psn);
+      break;
     case wire::NackReason::kPsnOutOfWindow:
-    case wire::NackReason::kNoBitmap: caused = end.outside_psns.contains(psn); break;
+    case wire::NackReason::kNoBitmap:
+      caused = end.outside_psns.contains(psn);
+      break;
     case wire::NackReason::kUnexpectedEvent:
       caused = world_.model.connection(from.connection).doomed();
       break;

@@ -15,18 +15,13 @@ namespace mrc::dst {
 struct World;
 class Host;
 
-// What the world notes about a packet at the moment it is sent.
-struct TransmitNote {
-  EndRef origin{kNoConnection, 0};
-  std::uint64_t contiguous_told = 0;
-};
-
 class Checker {
  public:
   explicit Checker(World& world);
 
-  // Each packet an engine hands out. `free` is the mask it was asked with.
-  TransmitNote on_transmit(const Host& host, PortMask free, const core::TxPacket& tx);
+  // Each packet an engine hands out. `free` is the mask it was asked with. Returns who sent it; no
+  // connection for endpoint operations.
+  EndRef on_transmit(const Host& host, PortMask free, const core::TxPacket& tx);
 
   // Each packet an engine was given, with its answer; before the payload is copied.
   struct Received {

@@ -1,4 +1,5 @@
-// The clock of one host: it drifts against virtual time and may jump ahead, but never runs backwards.
+// The clock of one host: it drifts against virtual time and may jump ahead, but never runs
+// backwards.
 #pragma once
 
 #include "base/types.h"
@@ -15,9 +16,12 @@ class HostClock {
   TimeNs moment_of(TimeNs shown) const {
     if (shown == kNever) return kNever;
     TimeNs moment = shown - offset_ns_;
-    for (int step = 0; step < 4; ++step) moment -= read(moment) - shown;
-    while (read(moment) < shown) ++moment;
-    while (read(moment - 1) >= shown) --moment;
+    for (int step = 0; step < 4; ++step)
+      moment -= read(moment) - shown;
+    while (read(moment) < shown)
+      ++moment;
+    while (read(moment - 1) >= shown)
+      --moment;
     return moment;
   }
 

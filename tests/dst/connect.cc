@@ -37,8 +37,8 @@ std::uint8_t Workload::draw_timeout() {
 // All queue pairs between two hosts are under one controller, so they must agree on it.
 core::CcProfile Workload::cc_profile(unsigned host_a, unsigned host_b) {
   const Swarm& swarm = world_.stage.swarm;
-  const std::uint64_t dice = mix64(swarm.seed ^ (std::min(host_a, host_b) * 64 +
-                                                 std::max(host_a, host_b) + 0xCC'0000));
+  const std::uint64_t dice =
+      mix64(swarm.seed ^ (std::min(host_a, host_b) * 64 + std::max(host_a, host_b) + 0xCC'0000));
   core::CcProfile profile;
   profile.network_trims = swarm.switches_trim;
   if (dice % 3 == 0) {
@@ -64,9 +64,7 @@ Numbers Workload::draw_numbers() {
   return numbers;
 }
 
-void Workload::connect_random_pair() {
-  connect_to(random_.below(world_.stage.swarm.hosts));
-}
+void Workload::connect_random_pair() { connect_to(random_.below(world_.stage.swarm.hosts)); }
 
 void Workload::connect_to(unsigned host) {
   const unsigned hosts = world_.stage.swarm.hosts;
@@ -94,7 +92,8 @@ void Workload::draw_end(Connection& connection, std::uint8_t side, Numbers numbe
   if (swarm.one_path_for_ever || random_.one_in(3)) end.init.ev_min_active = 1;
   if (random_.one_in(3)) end.init.active_evs = static_cast<std::uint16_t>(random_.between(1, evs));
   end.rtr.max_wimm_dest = static_cast<std::uint16_t>(random_.logarithmic(1, 128));
-  end.rtr.mpr_dest = static_cast<std::uint8_t>(random_.one_in(20) ? 255 : random_.logarithmic(1, 16));
+  end.rtr.mpr_dest =
+      static_cast<std::uint8_t>(random_.one_in(20) ? 255 : random_.logarithmic(1, 16));
   end.rtr.trim_nack = !random_.one_in(10);
   end.rtr.sack_threshold_bytes = random_.one_in(2) ? 0 : random_.below(16'384);
   end.rts.first_psn = numbers.first_psn[side];
@@ -117,9 +116,9 @@ void Workload::agree(End& from, End& to) {
 
 std::uint32_t Workload::connect(unsigned host_a, unsigned host_b, const Numbers& numbers) {
   const std::uint32_t path_mtu = draw_path_mtu();
-  Connection connection{.ends = {},
-                        .flows = {Flow(numbers.first_psn[0], path_mtu),
-                                  Flow(numbers.first_psn[1], path_mtu)}};
+  Connection connection{
+      .ends = {},
+      .flows = {Flow(numbers.first_psn[0], path_mtu), Flow(numbers.first_psn[1], path_mtu)}};
   connection.generation = numbers.generation;
   connection.ends[0].host = host_a;
   connection.ends[1].host = host_b;
@@ -135,14 +134,16 @@ std::uint32_t Workload::connect(unsigned host_a, unsigned host_b, const Numbers&
   }
   agree(connection.ends[0], connection.ends[1]);
   agree(connection.ends[1], connection.ends[0]);
-  for (End& end : connection.ends) add_region(end, 24 * path_mtu + random_.below(200'000));
+  for (End& end : connection.ends)
+    add_region(end, 24 * path_mtu + random_.below(200'000));
   const std::uint32_t uid = world_.model.add(std::move(connection)).uid;
   const std::uint64_t packets =
       world_.stage.swarm.packets / (2 * world_.stage.swarm.connections) + 1;
   const bool one_way = random_.one_in(3);
   programs_.push_back({draw_program({uid, 0}, one_way ? 2 * packets : packets),
                        draw_program({uid, 1}, one_way ? 0 : packets)});
-  for (std::uint8_t side = 0; side < 2; ++side) bring_up({uid, side});
+  for (std::uint8_t side = 0; side < 2; ++side)
+    bring_up({uid, side});
   return uid;
 }
 
@@ -186,7 +187,8 @@ void Workload::bring_up(EndRef ref) {
   check_ok(engine.init_qp(end.config.number, end.init), "init_qp");
   check_ok(engine.ready_to_receive(end.config.number, end.rtr), "ready_to_receive");
   check_ok(engine.ready_to_send(host.clock(), end.config.number, end.rts), "ready_to_send");
-  for (std::uint32_t i = 0; i < end.config.max_receives; ++i) post_receive(ref);
+  for (std::uint32_t i = 0; i < end.config.max_receives; ++i)
+    post_receive(ref);
   schedule_post(ref, random_.duration(0, 20 * kMicrosecondNs));
 }
 
@@ -214,12 +216,12 @@ bool Workload::reconnect(std::uint32_t connection) {
     if (!finished(ends[side])) return false;
     const Flow& flow = world_.model.outgoing(ends[side]);
     numbers.qp[side] = end.config.number;
-    numbers.first_psn[side] =
-        flow.psn(flow.sent_packets()) + random_.between(0x10'0000, 0x30'0000);
+    numbers.first_psn[side] = flow.psn(flow.sent_packets()) + random_.between(0x10'0000, 0x30'0000);
   }
   const unsigned host_a = world_.model.end(ends[0]).host;
   const unsigned host_b = world_.model.end(ends[1]).host;
-  for (const EndRef ref : ends) destroy(ref);
+  for (const EndRef ref : ends)
+    destroy(ref);
   connect(host_a, host_b, numbers);
   world_.hosts[host_a]->pump();
   world_.hosts[host_b]->pump();

@@ -1,5 +1,5 @@
-// A connection between two queue pairs, and what the test world knows about it. Connections are never
-// reused: a new one with the same queue pair numbers is another entry.
+// A connection between two queue pairs, and what the test world knows about it. Connections are
+// never reused: a new one with the same queue pair numbers is another entry.
 #pragma once
 
 #include <array>
@@ -53,10 +53,12 @@ struct End {
 
   // Sends, in posting order.
   std::size_t next_report = 0;  // the first message whose outcome is not known
+  bool sends_failed = false;    // a send did not succeed, so none after it did
   bool error_reported = false;  // the one completion that says why
   bool offended = false;        // it posted what dooms the connection
 
-  // Receives.
+  // Receives. Their completions and those of sends are two sequences.
+  bool receives_failed = false;
   std::deque<std::uint64_t> receives;  // ids posted and not reported
   std::uint64_t receives_posted = 0;
   std::uint32_t immediates_delivered = 0;

@@ -10,18 +10,18 @@
 namespace mrc::dst {
 
 enum class Happening : std::uint8_t {
-  kLastHop,       // subject: flight; it reaches the switch next to its destination
-  kDeliver,       // subject: flight; it reaches its destination
-  kHostTimer,     // subject: host, detail: generation; its engine asked for on_timer
-  kPortFree,      // subject: host; a port finished sending
-  kPoll,          // subject: host; a slow program looks at its completions
-  kPost,          // subject: connection, detail: side; the program may post more
-  kPathFault,     // subject: kind of fault; the next one strikes
-  kPathTurn,      // subject: episode; it begins or ends
-  kHostFault,     // subject: kind of fault
-  kHostRestart,   // subject: host
-  kApiFault,      // subject: kind of fault
-  kAdversary,     // subject: kind of fault
+  kLastHop,      // subject: flight; it reaches the switch next to its destination
+  kDeliver,      // subject: flight; it reaches its destination
+  kHostTimer,    // subject: host, detail: generation; its engine asked for on_timer
+  kPortFree,     // subject: host; a port finished sending
+  kPoll,         // subject: host; a slow program looks at its completions
+  kPost,         // subject: connection, detail: side; the program may post more
+  kPathFault,    // subject: kind of fault; the next one strikes
+  kPathTurn,     // subject: episode; it begins or ends
+  kHostFault,    // subject: kind of fault
+  kHostRestart,  // subject: host
+  kApiFault,     // subject: kind of fault
+  kAdversary,    // subject: kind of fault
 };
 
 struct Scheduled {

@@ -17,7 +17,8 @@ class CheckFailed : public std::runtime_error {
 }  // namespace mrc::dst
 
 // The reason is formatted only when the condition does not hold.
-#define MRC_CHECK(condition, ...)                               \
-  do {                                                          \
-    if (!(condition)) [[unlikely]] ::mrc::dst::fail(__VA_ARGS__); \
+#define MRC_CHECK(condition, ...)    \
+  do {                               \
+    if (!(condition)) [[unlikely]]   \
+      ::mrc::dst::fail(__VA_ARGS__); \
   } while (false)

@@ -14,8 +14,8 @@
 namespace mrc::dst {
 
 enum class Provenance : std::uint8_t {
-  kGenuine,  // sent by the engine of `from`, or a copy of such a packet
-  kForged,   // made up or altered: no engine may act on it as if it were genuine
+  kGenuine,   // sent by the engine of `from`, or a copy of such a packet
+  kForged,    // made up or altered: no engine may act on it as if it were genuine
   kHarmless,  // made up, and worth nothing to whoever believes it
 };
 
@@ -33,12 +33,11 @@ struct Flight {
   std::uint32_t payload_length = 0;
   bool marked = false;
   core::TrimState trim = core::TrimState::kWhole;
-  bool corrupt = false;  // its ICRC will not match
+  bool corrupt = false;      // its ICRC will not match
   bool misdirected = false;  // the network gave it to the wrong host
   Provenance provenance = Provenance::kGenuine;
 
   EndRef origin{kNoConnection, 0};  // the end that sent it, if any did
-  std::uint64_t contiguous_told = 0;  // for answers: what the sender of the answer had received
   std::uint32_t path = 0;
   std::vector<std::byte> frame;  // the bytes, where the world carries bytes
 

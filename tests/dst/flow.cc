@@ -44,7 +44,8 @@ PacketShape Flow::shape(std::uint64_t packet) const {
 
 std::uint64_t Flow::arrived_between(std::uint64_t first, std::uint64_t end) const {
   std::uint64_t count = 0;
-  for (std::uint64_t packet = first; packet < end; ++packet) count += has_arrived(packet) ? 1 : 0;
+  for (std::uint64_t packet = first; packet < end; ++packet)
+    count += has_arrived(packet) ? 1 : 0;
   return count;
 }
 
@@ -53,7 +54,8 @@ void Flow::on_arrived(std::uint64_t packet) {
   ++arrived_count_;
   arrived_bytes_ += shape(packet).length;
   ++messages_[message_numbers_[packet]].arrived;
-  while (contiguous_ < posted_packets() && arrived_[contiguous_]) ++contiguous_;
+  while (contiguous_ < posted_packets() && arrived_[contiguous_])
+    ++contiguous_;
 }
 
 }  // namespace mrc::dst

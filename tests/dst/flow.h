@@ -52,11 +52,13 @@ class Flow {
   const std::vector<std::uint32_t>& immediates() const { return immediates_; }
 
   std::uint64_t posted_packets() const { return message_numbers_.size(); }
-  std::uint64_t sent_packets() const { return sent_; }   // new ones; all below were sent
+  std::uint64_t sent_packets() const { return sent_; }      // new ones; all below were sent
   std::uint64_t contiguous() const { return contiguous_; }  // all below have arrived
   std::uint64_t arrived_packets() const { return arrived_count_; }
   std::uint64_t arrived_bytes() const { return arrived_bytes_; }
-  bool has_arrived(std::uint64_t packet) const { return packet < posted_packets() && arrived_[packet]; }
+  bool has_arrived(std::uint64_t packet) const {
+    return packet < posted_packets() && arrived_[packet];
+  }
   std::uint64_t arrived_between(std::uint64_t first, std::uint64_t end) const;
   bool message_arrived(std::size_t number) const {
     return messages_[number].arrived == messages_[number].packet_count;

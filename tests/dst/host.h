@@ -94,7 +94,7 @@ class Host {
 
   PortMask ports_up_;
   std::array<TimeNs, kMaxPorts> busy_until_{};
-  TimeNs port_wake_ = kNever;  // when kPortFree is scheduled
+  TimeNs port_wake_ = kNever;           // when kPortFree is scheduled
   TimeNs timer_deadline_ = kNever;      // what kHostTimer is scheduled for, by the host's clock
   std::uint32_t timer_generation_ = 0;  // only the latest one counts
   TimeNs paused_until_ = 0;

@@ -35,9 +35,14 @@ void HostFaults::on_fault(Fault kind) {
     case Fault::kPause:
       host.pause_until(world_.stage.now + random_.duration(kMicrosecondNs, 2 * kMillisecondNs));
       break;
-    case Fault::kClockJump: host.jump_clock(random_.duration(1, 3 * kMillisecondNs)); break;
-    case Fault::kCrash: crash(id); break;
-    default: break;
+    case Fault::kClockJump:
+      host.jump_clock(random_.duration(1, 3 * kMillisecondNs));
+      break;
+    case Fault::kCrash:
+      crash(id);
+      break;
+    default:
+      break;
   }
   world_.stage.count(kind);
 }

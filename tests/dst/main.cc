@@ -20,8 +20,8 @@ namespace {
 int run_one(const Options& options) {
   const SeedResult result = run_seed(options.seed, options.log ? stdout : nullptr);
   if (result.ok) {
-    std::printf("seed %" PRIu64 " passed: %" PRIu64 " packets, %" PRIu64 " faults, trace %016" PRIx64
-                "\n",
+    std::printf("seed %" PRIu64 " passed: %" PRIu64 " packets, %" PRIu64
+                " faults, trace %016" PRIx64 "\n",
                 options.seed, result.totals.packets, result.totals.fault_count(), result.hash);
     return 0;
   }
@@ -49,8 +49,8 @@ void print_verdict(const char* program, const PoolResult& result) {
                 failure.seed, failure.reason.c_str(), program, failure.seed);
   }
   const Totals& totals = result.totals;
-  std::printf("%" PRIu64 " seeds, %zu failed, %" PRIu64 " packets, %" PRIu64
-              " faults, %" PRIu64 " seeds run twice, longest drain %" PRIu64 "%% of its bound\n",
+  std::printf("%" PRIu64 " seeds, %zu failed, %" PRIu64 " packets, %" PRIu64 " faults, %" PRIu64
+              " seeds run twice, longest drain %" PRIu64 "%% of its bound\n",
               totals.seeds, result.failures.size(), totals.packets, totals.fault_count(),
               totals.rerun, totals.drain_permille / 10);
 }
@@ -58,6 +58,7 @@ void print_verdict(const char* program, const PoolResult& result) {
 int run_many(const char* program, const Options& options, const std::vector<std::uint64_t>& seeds) {
   PoolOptions pool;
   pool.jobs = options.jobs;
+  pool.failures = options.failures;
   pool.progress = isatty(STDERR_FILENO) != 0;
   const PoolResult result = run_pool(seeds, pool);
   print_verdict(program, result);
@@ -73,8 +74,11 @@ int run_many(const char* program, const Options& options, const std::vector<std:
 int run(const char* program, const Options& options) {
   std::vector<std::uint64_t> seeds;
   switch (options.mode) {
-    case Mode::kHelp: std::fputs(kUsage, stdout); return 0;
-    case Mode::kOneSeed: return run_one(options);
+    case Mode::kHelp:
+      std::fputs(kUsage, stdout);
+      return 0;
+    case Mode::kOneSeed:
+      return run_one(options);
     case Mode::kManySeeds:
       seeds.resize(options.seeds);
       std::iota(seeds.begin(), seeds.end(), options.first);
@@ -87,8 +91,8 @@ int run(const char* program, const Options& options) {
       }
       return run_many(program, options, seeds);
     case Mode::kMutants:
-      return run_mutants({options.seeds_per_mutant, options.first, options.jobs, options.mutant,
-                          options.results});
+      return run_mutants(
+          {options.seeds_per_mutant, options.first, options.jobs, options.mutant, options.results});
   }
   return 2;
 }

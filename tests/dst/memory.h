@@ -1,5 +1,5 @@
-// The memory of one host: registered regions with guard zones, a reference image beside them, and an
-// independent statement of which remote writes are legal.
+// The memory of one host: registered regions with guard zones, a reference image beside them, and
+// an independent statement of which remote writes are legal.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ class HostMemory {
 
   struct Region {
     core::MemoryRegion what;
-    std::optional<Rkey> key;         // while registered
-    std::vector<std::byte> image;    // guard, region, guard
+    std::optional<Rkey> key;       // while registered
+    std::vector<std::byte> image;  // guard, region, guard
     std::vector<std::byte> reference;
   };
   const Region& region(std::size_t index) const { return regions_[index]; }

@@ -13,6 +13,16 @@ Connection& Model::add(Connection connection) {
   return connections_.emplace_back(std::move(connection));
 }
 
+bool Model::all_reported(EndRef ref) const {
+  const Flow& flow = connections_[ref.connection].flows[ref.side];
+  const End& sender = end(ref);
+  if (sender.sends_failed) return sender.next_report == flow.messages().size();
+  for (std::size_t i = sender.next_report; i < flow.messages().size(); ++i) {
+    if (flow.messages()[i].request.signaled || !flow.message_arrived(i)) return false;
+  }
+  return true;
+}
+
 std::optional<EndRef> Model::find(unsigned host, QpNumber number) const {
   const auto entry = by_number_.find(key(host, number));
   if (entry == by_number_.end()) return std::nullopt;

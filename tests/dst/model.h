@@ -26,6 +26,10 @@ class Model {
   Flow& outgoing(EndRef ref) { return connections_[ref.connection].flows[ref.side]; }
   Flow& incoming(EndRef ref) { return outgoing(ref.peer()); }
 
+  // Each send that has to be reported was: all of them after a failure, the signaled ones
+  // otherwise.
+  bool all_reported(EndRef ref) const;
+
   // The end that this number leads to on that host, if it exists and was not destroyed.
   std::optional<EndRef> find(unsigned host, QpNumber number) const;
   // Forgets the number; the end is gone.

@@ -1,4 +1,5 @@
-// A test of this test: each planted bug of the engine is switched on in turn, and some seed must fail.
+// A test of this test: each planted bug of the engine is switched on in turn, and some seed must
+// fail.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,13 @@ namespace {
 
 std::size_t lane(const Flight& flight, bool retransmissions_overtake) {
   switch (flight.traffic_class) {
-    case core::TrafficClass::kControl: return 0;
+    case core::TrafficClass::kControl:
+      return 0;
     case core::TrafficClass::kTrimmable:
-    case core::TrafficClass::kNoTrim: return 1;
-    case core::TrafficClass::kTrimmableRetransmission: return retransmissions_overtake ? 2 : 1;
+    case core::TrafficClass::kNoTrim:
+      return 1;
+    case core::TrafficClass::kTrimmableRetransmission:
+      return retransmissions_overtake ? 2 : 1;
   }
   return 1;
 }
@@ -48,9 +51,11 @@ Network::Network(Stage& stage)
       last_hops_(stage.swarm.hosts),
       port_dead_(stage.swarm.hosts),
       survivors_(std::size_t{stage.swarm.hosts} * stage.swarm.hosts) {
-  for (Queue& queue : spines_) queue.bits_per_second = stage.swarm.spine_bits_per_second;
+  for (Queue& queue : spines_)
+    queue.bits_per_second = stage.swarm.spine_bits_per_second;
   for (auto& queues : last_hops_) {
-    for (Queue& queue : queues) queue.bits_per_second = stage.swarm.port_bits_per_second;
+    for (Queue& queue : queues)
+      queue.bits_per_second = stage.swarm.port_bits_per_second;
   }
 }
 
@@ -136,8 +141,8 @@ void Network::corrupt(Flight& flight) {
   if (!flight.frame.empty()) flight.frame.back() ^= std::byte{1};
 }
 
-// Fluid queue: what is ahead of a packet is what the queue still has to send. Control packets go first
-// and are too small to count.
+// Fluid queue: what is ahead of a packet is what the queue still has to send. Control packets go
+// first and are too small to count.
 Network::Verdict Network::pass_queue(Queue& queue, Flight& flight, bool last_hop) {
   if (is_priority(flight)) return Verdict::kPass;
   const Swarm& swarm = stage_.swarm;

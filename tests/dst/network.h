@@ -1,9 +1,10 @@
 // The network between the hosts: planes, paths, queues.
 //
-// A packet leaves a port, passes a queue in the middle of its plane (a spine, shared by several paths),
-// travels along its path, and passes the queue in front of the destination's port. Each (from, to,
-// port, entropy) is a path with a delay of its own that changes now and then; packets of one path and
-// one queueing class stay in order unless the seed says otherwise, packets of different paths do not.
+// A packet leaves a port, passes a queue in the middle of its plane (a spine, shared by several
+// paths), travels along its path, and passes the queue in front of the destination's port. Each
+// (from, to, port, entropy) is a path with a delay of its own that changes now and then; packets of
+// one path and one queueing class stay in order unless the seed says otherwise, packets of
+// different paths do not.
 #pragma once
 
 #include <array>
@@ -98,7 +99,7 @@ class Network {
   FlightPool flights_;
   std::unordered_map<std::uint64_t, std::uint32_t> path_indices_;  // never iterated
   std::vector<Path> paths_;
-  std::vector<Queue> spines_;                          // [port][spine]
+  std::vector<Queue> spines_;                            // [port][spine]
   std::vector<std::array<Queue, kMaxPorts>> last_hops_;  // [host]
   std::array<unsigned, kMaxPorts> plane_dead_{};
   std::vector<std::array<unsigned, kMaxPorts>> port_dead_;

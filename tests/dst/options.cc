@@ -22,6 +22,7 @@ const char kUsage[] =
     "  --seed N              run one seed; with --log print all that happens\n"
     "  --seed-file FILE      run the seeds listed in a file, one number a line\n"
     "  --jobs J              processes, default one per core\n"
+    "  --failures N          stop after N failed seeds, default 16\n"
     "  --hash                print one hash of all traces, to compare builds\n"
     "  --mutants             switch on each planted bug in turn; every one must be caught\n"
     "  --mutant NAME         only this planted bug\n"
@@ -92,6 +93,7 @@ bool take_option(Arguments& arguments, std::string_view name, Options& options) 
   if (name == "--seeds-per-mutant") return take_number(arguments, options.seeds_per_mutant);
   if (name == "--first") return take_number(arguments, options.first);
   if (name == "--jobs") return take_number(arguments, options.jobs) && options.jobs != 0;
+  if (name == "--failures") return take_number(arguments, options.failures);
   if (name == "--results") return take_text(arguments, options.results);
   if (name == "--log") return options.log = true;
   if (name == "--hash") return options.hash = true;

@@ -17,6 +17,7 @@ struct Options {
   std::uint64_t first = 1;
   std::vector<std::string> seed_files;
   unsigned jobs = 1;
+  std::uint64_t failures = 16;  // stop after so many
   bool log = false;
   bool hash = false;
   std::uint64_t seeds_per_mutant = 1'000;

@@ -87,8 +87,8 @@ DurationNs PacketFaults::reorder_delay() {
   return 0;
 }
 
-// A flight must be packed before bytes of it can be altered; structs stand for what a parser made of
-// the altered bytes.
+// A flight must be packed before bytes of it can be altered; structs stand for what a parser made
+// of the altered bytes.
 void PacketFaults::flip_bytes(Flight& flight, Fault kind) {
   const std::size_t split = flight.frame.size() - flight.payload_length - 4;
   const std::uint32_t flips = random_.between(1, 3);
@@ -170,7 +170,9 @@ void PacketFaults::duplicate(const Flight& original) {
 void PacketFaults::mutate(Flight& flight) {
   wire::Bth& bth = flight.packet.bth;
   switch (flight.is_write() ? random_.below(3) : random_.below(2)) {
-    case 0: flight.source = foreign_address(random_); break;
+    case 0:
+      flight.source = foreign_address(random_);
+      break;
     case 1: {
       QpNumber number{random_.below(kQpNumberMask)};
       while (number == kEndpointQp || model_.find(flight.to, number)) {
@@ -179,7 +181,9 @@ void PacketFaults::mutate(Flight& flight) {
       bth.destination = number;
       break;
     }
-    default: bth.psn = bth.psn + random_.between(0x20'0000, 0x60'0000); break;
+    default:
+      bth.psn = bth.psn + random_.between(0x20'0000, 0x60'0000);
+      break;
   }
 }
 
@@ -208,8 +212,8 @@ bool PacketFaults::message_done(const Flight& flight) const {
 void PacketFaults::replay() {
   if (archive_.empty()) return;
   const Flight& old = random_.pick(archive_);
-  const bool gone = old.origin.connection != kNoConnection &&
-                    model_.end(old.origin).state == EndState::kGone;
+  const bool gone =
+      old.origin.connection != kNoConnection && model_.end(old.origin).state == EndState::kGone;
   Fault kind = Fault::kStaleReplay;
   if (gone && strikes(Fault::kReplayAfterReuse)) {
     kind = Fault::kReplayAfterReuse;

@@ -56,20 +56,39 @@ void PathFaults::on_fault(Fault kind) {
       plan({Effect::kDead, kind, *key}, span);
       plan({Effect::kDead, kind, reverse(*key)}, span);
       break;
-    case Fault::kAsymmetric: plan({Effect::kDead, kind, *key}, span); break;
-    case Fault::kFlap: flap(*key); break;
-    case Fault::kSlowPath: plan({Effect::kSlow, kind, *key}, span); break;
-    case Fault::kEcnAlways: plan({Effect::kMarks, kind, *key}, span); break;
-    case Fault::kMtuShrink: plan({Effect::kMtu, kind, *key}, span); break;
-    case Fault::kCorruptPath: plan({Effect::kCorrupts, kind, *key}, span); break;
-    case Fault::kPlaneDead: plan({Effect::kPlane, kind, *key}, span); break;
-    case Fault::kPortDown: plan({Effect::kPort, kind, *key}, span); break;
+    case Fault::kAsymmetric:
+      plan({Effect::kDead, kind, *key}, span);
+      break;
+    case Fault::kFlap:
+      flap(*key);
+      break;
+    case Fault::kSlowPath:
+      plan({Effect::kSlow, kind, *key}, span);
+      break;
+    case Fault::kEcnAlways:
+      plan({Effect::kMarks, kind, *key}, span);
+      break;
+    case Fault::kMtuShrink:
+      plan({Effect::kMtu, kind, *key}, span);
+      break;
+    case Fault::kCorruptPath:
+      plan({Effect::kCorrupts, kind, *key}, span);
+      break;
+    case Fault::kPlaneDead:
+      plan({Effect::kPlane, kind, *key}, span);
+      break;
+    case Fault::kPortDown:
+      plan({Effect::kPort, kind, *key}, span);
+      break;
     case Fault::kAllButOneDead:
       plan({Effect::kSurvivors, kind, *key}, span);
       if (random_.one_in(2)) plan({Effect::kSurvivors, kind, reverse(*key)}, span);
       break;
-    case Fault::kSwizzle: swizzle(); break;
-    default: break;
+    case Fault::kSwizzle:
+      swizzle();
+      break;
+    default:
+      break;
   }
 }
 
@@ -129,11 +148,21 @@ void PathFaults::begin(Episode& episode) {
       ++path.slow;
       path.slow_factor = random_.logarithmic(10, 1000);
       break;
-    case Effect::kMarks: ++path.marks_all; break;
-    case Effect::kMtu: ++path.mtu_shrunk; break;
-    case Effect::kCorrupts: ++path.corrupts; break;
-    case Effect::kPlane: ++world_.network.plane_dead(key.port); break;
-    case Effect::kSurvivors: leave_one_path(key.from, key.to); break;
+    case Effect::kMarks:
+      ++path.marks_all;
+      break;
+    case Effect::kMtu:
+      ++path.mtu_shrunk;
+      break;
+    case Effect::kCorrupts:
+      ++path.corrupts;
+      break;
+    case Effect::kPlane:
+      ++world_.network.plane_dead(key.port);
+      break;
+    case Effect::kSurvivors:
+      leave_one_path(key.from, key.to);
+      break;
     case Effect::kPort: {
       Host& host = *world_.hosts[key.from];
       if (host.alive() && ++world_.network.port_dead(key.from, key.port) == 1) {
@@ -152,16 +181,28 @@ void PathFaults::end(Episode& episode) {
                          fault_name(episode.kind), key.from, key.to,
                          static_cast<unsigned>(key.port), key.entropy);
   switch (episode.effect) {
-    case Effect::kDead: --path.dead; break;
+    case Effect::kDead:
+      --path.dead;
+      break;
     case Effect::kSlow:
       // The path is a new one: what is still on the slow way no longer holds up what follows.
       if (--path.slow == 0) path.last_arrival = {};
       break;
-    case Effect::kMarks: --path.marks_all; break;
-    case Effect::kMtu: --path.mtu_shrunk; break;
-    case Effect::kCorrupts: --path.corrupts; break;
-    case Effect::kPlane: --world_.network.plane_dead(key.port); break;
-    case Effect::kSurvivors: world_.network.survivors(key.from, key.to).in_force = false; break;
+    case Effect::kMarks:
+      --path.marks_all;
+      break;
+    case Effect::kMtu:
+      --path.mtu_shrunk;
+      break;
+    case Effect::kCorrupts:
+      --path.corrupts;
+      break;
+    case Effect::kPlane:
+      --world_.network.plane_dead(key.port);
+      break;
+    case Effect::kSurvivors:
+      world_.network.survivors(key.from, key.to).in_force = false;
+      break;
     case Effect::kPort: {
       unsigned& dead = world_.network.port_dead(key.from, key.port);
       if (dead != 0 && --dead == 0 && world_.hosts[key.from]->alive()) {

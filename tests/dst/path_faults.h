@@ -1,4 +1,5 @@
-// What befalls paths, planes and ports for a while: episodes that begin, and end before the quiet phase.
+// What befalls paths, planes and ports for a while: episodes that begin, and end before the quiet
+// phase.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,8 @@ constexpr std::uint64_t word_at(std::uint64_t key, std::uint64_t index) {
 
 // Little-endian on every machine.
 void store_word(std::uint64_t word, std::byte* out) {
-  for (std::size_t i = 0; i < kWord; ++i) out[i] = static_cast<std::byte>(word >> (8 * i));
+  for (std::size_t i = 0; i < kWord; ++i)
+    out[i] = static_cast<std::byte>(word >> (8 * i));
 }
 
 }  // namespace

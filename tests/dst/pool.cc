@@ -70,8 +70,8 @@ class Pool {
  public:
   Pool(const std::vector<std::uint64_t>& seeds, const PoolOptions& options)
       : seeds_(seeds), options_(options), workers_(std::min<std::size_t>(options.jobs, kMaxJobs)) {
-    void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                        -1, 0);
+    void* memory =
+        mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) std::abort();
     board_ = new (memory) Board;
   }
@@ -80,7 +80,8 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   PoolResult run() {
-    for (std::size_t i = 0; i < workers_.size(); ++i) start(i);
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      start(i);
     std::size_t running = workers_.size();
     while (running != 0) {
       int status = 0;
@@ -145,7 +146,8 @@ class Pool {
 
   PoolResult collect() const {
     PoolResult result;
-    for (std::size_t i = 0; i < workers_.size(); ++i) result.totals.add(board_->totals[i]);
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      result.totals.add(board_->totals[i]);
     const std::size_t count = std::min(board_->failed.load(), kMaxFailures);
     for (std::size_t i = 0; i < count; ++i) {
       result.failures.push_back({board_->failures[i].seed, board_->failures[i].reason});

@@ -1,8 +1,9 @@
-// Streams of decisions, all derived from the one seed of a run. Each part of the world draws from its
-// own stream, so that one more draw in one part does not reshuffle the others. Integers only: the
-// same seed must mean the same run on every machine and compiler.
+// Streams of decisions, all derived from the one seed of a run. Each part of the world draws from
+// its own stream, so that one more draw in one part does not reshuffle the others. Integers only:
+// the same seed must mean the same run on every machine and compiler.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -43,11 +44,12 @@ class Random {
     const auto span = static_cast<std::uint64_t>(high_ns - low_ns) + 1;
     return low_ns + static_cast<DurationNs>(bits() % span);
   }
-  // Spread over the orders of magnitude between two positive numbers.
+  // In [low, high], each octave equally likely; low > 0.
   std::uint32_t logarithmic(std::uint32_t low, std::uint32_t high) {
-    std::uint32_t top = low;
-    while (top < high && below(3) != 0) top = top < high / 2 ? top * 2 : high;
-    return between(low, top);
+    const auto octaves = static_cast<std::uint32_t>(std::bit_width(high / low));
+    const std::uint64_t bottom = std::uint64_t{low} << below(octaves);
+    const std::uint64_t top = 2 * bottom - 1 < high ? 2 * bottom - 1 : high;
+    return between(static_cast<std::uint32_t>(bottom), static_cast<std::uint32_t>(top));
   }
   bool one_in(std::uint32_t n) { return below(n) == 0; }
   bool percent(std::uint32_t rate) { return below(100) < rate; }

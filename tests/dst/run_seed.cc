@@ -49,7 +49,8 @@ void Totals::add(const Totals& other) {
 
 std::uint64_t Totals::fault_count() const {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < kFaultCount; ++i) sum += faults[static_cast<Fault>(i)];
+  for (std::size_t i = 0; i < kFaultCount; ++i)
+    sum += faults[static_cast<Fault>(i)];
   return sum;
 }
 
@@ -67,7 +68,7 @@ SeedResult run_seed(std::uint64_t seed, std::FILE* log) {
   result.totals = count(*world);
   if (result.ok) {
     result.totals.drain_permille =
-        static_cast<std::uint64_t>(world->drain_ns * 1000 / world->drain_bound_ns());
+        static_cast<std::uint64_t>(world->drain_ns * 1000 / world->drain_bound_ns);
   }
   return result;
 }

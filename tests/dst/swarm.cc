@@ -36,7 +36,7 @@ constexpr PacketRate kPacketRates[] = {
     {Fault::kTrim, 300'000},
     {Fault::kTrimLastHop, 300'000},
     {Fault::kStaleReplay, 100'000},
-    {Fault::kReplayAfterReuse, 50'000},
+    {Fault::kReplayAfterReuse, 300'000},
     {Fault::kForgedSource, 100'000},
     {Fault::kMisforward, 50'000},
     {Fault::kTimerLate, 500'000},
@@ -69,9 +69,13 @@ void draw_faults(Random& random, Swarm& swarm) {
     const std::uint32_t rate = draw_rate(random, fault);
     swarm.faults[fault] = {on, on ? rate : 0};
   }
+  // Replays from earlier connections need earlier connections.
+  if (swarm.on(Fault::kReplayAfterReuse)) {
+    swarm.faults[Fault::kQpNumberReuse] = {true, random.between(2, 12)};
+  }
   // A peer that is gone is noticed only by retries that end.
-  swarm.retries_limited =
-      swarm.on(Fault::kRetryExhaustion) || swarm.on(Fault::kCrash) || swarm.on(Fault::kLocalFailure);
+  swarm.retries_limited = swarm.on(Fault::kRetryExhaustion) || swarm.on(Fault::kCrash) ||
+                          swarm.on(Fault::kLocalFailure);
   swarm.one_path_for_ever =
       swarm.on(Fault::kAllButOneDead) && !swarm.retries_limited && random.one_in(2);
 }
@@ -95,7 +99,7 @@ void draw_shape(Random& random, Swarm& swarm) {
   swarm.ports = draw_ports(random);
   swarm.port_bits_per_second = std::uint64_t{random.logarithmic(10, 400)} * 1'000'000'000;
   swarm.connections = random.between(1, 2 * swarm.hosts);
-  swarm.packets = random.logarithmic(3'000, 60'000);
+  swarm.packets = random.logarithmic(1'500, 40'000);
   swarm.fault_phase_ns = random.duration(kMillisecondNs, 16 * kMillisecondNs);
   swarm.carries_bytes = random.one_in(4);
 }
@@ -108,9 +112,9 @@ void draw_network(Random& random, Swarm& swarm) {
   swarm.never_mark = random.one_in(8);
   swarm.spines = random.logarithmic(1, 32);
   const std::uint64_t share = swarm.port_bits_per_second / 4;
-  swarm.spine_bits_per_second = share * random.between(2, 16);
-  swarm.queue_bytes = random.logarithmic(40'000, 2'000'000);
-  swarm.mark_bytes = random.between(5'000, swarm.queue_bytes);
+  swarm.spine_bits_per_second = share * random.between(1, 12);
+  swarm.queue_bytes = random.logarithmic(12'000, 600'000);
+  swarm.mark_bytes = random.between(2'000, swarm.queue_bytes);
   swarm.min_delay_ns = random.duration(300, 3'000);
   swarm.max_delay_ns = swarm.min_delay_ns + random.logarithmic(200, 40'000);
   swarm.jitter_ns = random.one_in(3) ? 0 : random.logarithmic(50, 5'000);

@@ -1,5 +1,5 @@
-// What one seed makes of the world. Swarm testing: each seed switches on its own few kinds of fault at
-// its own rates, because a world where everything happens at once never gets deep into anything.
+// What one seed makes of the world. Swarm testing: each seed switches on its own few kinds of fault
+// at its own rates, because a world where everything happens at once never gets deep into anything.
 #pragma once
 
 #include <cstdint>

@@ -15,11 +15,12 @@ void check_ok(const Status& status, const char* call) {
 void post_some(World& world, EndRef ref, Random& random) {
   const End& end = world.model.end(ref);
   for (std::uint32_t i = random.between(1, 3); i != 0; --i) {
-    if (world.model.outgoing(ref).messages().size() - end.next_report >= end.config.max_sends) return;
+    if (world.model.outgoing(ref).messages().size() - end.next_report >= end.config.max_sends)
+      return;
     const bool signaled = random.one_in(2);
-    const Status status =
-        world.workload.post(ref, world.workload.make_request(ref, {0, false, signaled}));
-    check_ok(status, "post_send");
+    // Refused if the other end is down already and this one has noticed.
+    if (!world.workload.post(ref, world.workload.make_request(ref, {0, false, signaled})).ok())
+      return;
   }
 }
 
@@ -30,7 +31,7 @@ void fail_and_flush(World& world, EndRef ref) {
   const QpNumber number = end.config.number;
   check_ok(host.engine().fail_qp(host.clock(), number), "fail_qp");
   host.pump();
-  MRC_CHECK(end.next_report == world.model.outgoing(ref).messages().size() && end.receives.empty(),
+  MRC_CHECK(world.model.all_reported(ref) && end.receives.empty(),
             "fail_qp did not flush all requests of queue pair %06x", static_cast<unsigned>(number));
   MRC_CHECK(!host.post_send(number, {}).ok(), "post_send to a failed queue pair was accepted");
   check_ok(host.engine().reset_qp(number), "reset_qp");

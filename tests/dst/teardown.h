@@ -1,5 +1,5 @@
-// The end of a run: queue pairs are failed, reset and destroyed with work outstanding, and late packets
-// arrive for what is no longer there.
+// The end of a run: queue pairs are failed, reset and destroyed with work outstanding, and late
+// packets arrive for what is no longer there.
 #pragma once
 
 namespace mrc::dst {

@@ -13,8 +13,9 @@ std::uint64_t digest(const wire::Write& write) {
 std::uint64_t digest(const wire::Ack& ack) { return ack.msn + (std::uint64_t{ack.syndrome} << 32); }
 std::uint64_t digest(const wire::Sack& sack) {
   return sack.bitmap * 31 + sack.cumulative.value() + (std::uint64_t{sack.entropy} << 24) +
-         sack.offset_or_probe_id * std::uint64_t{131} + (std::uint64_t{sack.timestamp_ticks} << 40) +
-         static_cast<std::uint64_t>(sack.mark) + (std::uint64_t{sack.received_units} << 8);
+         sack.offset_or_probe_id * std::uint64_t{131} +
+         (std::uint64_t{sack.timestamp_ticks} << 40) + static_cast<std::uint64_t>(sack.mark) +
+         (std::uint64_t{sack.received_units} << 8);
 }
 std::uint64_t digest(const wire::Nack& nack) {
   return nack.psn.value() + (static_cast<std::uint64_t>(nack.reason) << 32) + nack.entropy;
@@ -27,9 +28,12 @@ std::uint64_t digest(const wire::EndpointResponse& response) { return response.t
 
 const char* trim_name(core::TrimState trim) {
   switch (trim) {
-    case core::TrimState::kWhole: return "";
-    case core::TrimState::kTrimmed: return " trimmed";
-    case core::TrimState::kTrimmedLastHop: return " trimmed at the last hop";
+    case core::TrimState::kWhole:
+      return "";
+    case core::TrimState::kTrimmed:
+      return " trimmed";
+    case core::TrimState::kTrimmedLastHop:
+      return " trimmed at the last hop";
   }
   return "?";
 }

@@ -1,5 +1,5 @@
-// The history of a run: an order-sensitive hash of everything that matters, and, on demand, a log that
-// people can read.
+// The history of a run: an order-sensitive hash of everything that matters, and, on demand, a log
+// that people can read.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,9 @@ class Trace {
   void say(TimeNs now, const char* format, ...) __attribute__((format(printf, 3, 4)));
 
  private:
-  void fold(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x9DDF'EA08'EB38'2D69 + (hash_ >> 29); }
+  void fold(std::uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x9DDF'EA08'EB38'2D69 + (hash_ >> 29);
+  }
   void fold_packet(TimeNs now, const Flight& flight);
   void line(TimeNs now, const std::string& text);
 

@@ -8,10 +8,12 @@
 
 namespace mrc::dst {
 
-Workload::Workload(World& world) : world_(world), random_(world.stage.swarm.seed, Stream::kWorkload) {}
+Workload::Workload(World& world)
+    : world_(world), random_(world.stage.swarm.seed, Stream::kWorkload) {}
 
 void Workload::start() {
-  for (unsigned i = 0; i < world_.stage.swarm.connections; ++i) connect_random_pair();
+  for (unsigned i = 0; i < world_.stage.swarm.connections; ++i)
+    connect_random_pair();
 }
 
 void Workload::schedule_post(EndRef ref, DurationNs delay_ns) {
@@ -28,7 +30,8 @@ void Workload::on_post(EndRef ref) {
   Host& host = *world_.hosts[end.host];
   if (stopped_ || sender.retired || end.state != EndState::kLive || !host.alive()) return;
   std::uint32_t burst = random_.between(1, 8);
-  while (burst != 0 && sender.packets_left != 0 && post_one(ref)) --burst;
+  while (burst != 0 && sender.packets_left != 0 && post_one(ref))
+    --burst;
   host.pump();
   if (burst == 0) schedule_post(ref, random_.duration(0, sender.think_ns));
 }
@@ -41,8 +44,8 @@ bool Workload::signaled_outstanding(EndRef ref) const {
   return false;
 }
 
-// The rules for programs: a bounded number of requests, no more immediates in flight than the peer can
-// stash, and a receive for each of them.
+// The rules for programs: a bounded number of requests, no more immediates in flight than the peer
+// can stash, and a receive for each of them.
 bool Workload::may_post(EndRef ref, const Intent& intent) const {
   const Connection& connection = world_.model.connection(ref.connection);
   const End& end = connection.ends[ref.side];
@@ -180,7 +183,8 @@ void Workload::on_completion(EndRef ref, const core::Completion& completion) {
 }
 
 void Workload::retire(std::uint32_t connection) {
-  for (Program& each : programs_[connection]) each.retired = true;
+  for (Program& each : programs_[connection])
+    each.retired = true;
 }
 
 void Workload::stop_receives(EndRef ref) { program(ref).reposts_receives = false; }
@@ -192,7 +196,7 @@ bool Workload::finished(EndRef ref) const {
   const Host& host = *world_.hosts[end.host];
   if (end.state == EndState::kGone || !host.alive()) return true;
   if (end.state == EndState::kFailed) {
-    return end.next_report == flow.messages().size() && end.receives.empty();
+    return world_.model.all_reported(ref) && end.receives.empty();
   }
   if (!flow.all_arrived() || signaled_outstanding(ref)) return false;
   const End& peer = connection.ends[1 - ref.side];

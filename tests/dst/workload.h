@@ -50,7 +50,8 @@ class Workload {
   // Connects this host with another one, if another one is alive.
   void connect_to(unsigned host);
   std::uint32_t connect(unsigned host_a, unsigned host_b, const Numbers& numbers);
-  // Ends a connection that has come to rest, in both directions, and connects the same numbers anew.
+  // Ends a connection that has come to rest, in both directions, and connects the same numbers
+  // anew.
   bool reconnect(std::uint32_t connection);
   void destroy(EndRef ref);
   Numbers draw_numbers();

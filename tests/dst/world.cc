@@ -61,14 +61,22 @@ void World::run_until(TimeNs end) {
 void World::dispatch(const Scheduled& event) {
   const auto kind = static_cast<Fault>(event.subject);
   switch (event.what) {
-    case Happening::kLastHop: return network.on_last_hop(event.subject);
-    case Happening::kPathFault: return path_faults.on_fault(kind);
-    case Happening::kPathTurn: return path_faults.on_turn(event.subject);
-    case Happening::kHostFault: return host_faults.on_fault(kind);
-    case Happening::kHostRestart: return host_faults.on_restart(event.subject);
-    case Happening::kApiFault: return api_faults.on_fault(kind);
-    case Happening::kAdversary: return adversary.on_fault(kind);
-    default: break;
+    case Happening::kLastHop:
+      return network.on_last_hop(event.subject);
+    case Happening::kPathFault:
+      return path_faults.on_fault(kind);
+    case Happening::kPathTurn:
+      return path_faults.on_turn(event.subject);
+    case Happening::kHostFault:
+      return host_faults.on_fault(kind);
+    case Happening::kHostRestart:
+      return host_faults.on_restart(event.subject);
+    case Happening::kApiFault:
+      return api_faults.on_fault(kind);
+    case Happening::kAdversary:
+      return adversary.on_fault(kind);
+    default:
+      break;
   }
   // The rest happens on a host, and waits while the host does nothing.
   const EndRef ref{event.subject, static_cast<std::uint8_t>(event.detail)};
@@ -81,12 +89,18 @@ void World::dispatch(const Scheduled& event) {
     return;
   }
   switch (event.what) {
-    case Happening::kDeliver: return host.on_deliver(event.subject);
-    case Happening::kHostTimer: return host.on_timer_event(event.detail);
-    case Happening::kPortFree: return host.on_port_free();
-    case Happening::kPoll: return host.on_poll();
-    case Happening::kPost: return workload.on_post(ref);
-    default: break;
+    case Happening::kDeliver:
+      return host.on_deliver(event.subject);
+    case Happening::kHostTimer:
+      return host.on_timer_event(event.detail);
+    case Happening::kPortFree:
+      return host.on_port_free();
+    case Happening::kPoll:
+      return host.on_poll();
+    case Happening::kPost:
+      return workload.on_post(ref);
+    default:
+      break;
   }
 }
 
@@ -97,11 +111,13 @@ void World::heal() {
   host_faults.heal();
   api_faults.heal();
   path_faults.heal();
-  for (const auto& host : hosts) host->pump();
+  for (const auto& host : hosts)
+    host->pump();
 }
 
-// Everything posted must finish in this time once the network is healthy; docs/testing.md derives it.
-DurationNs World::drain_bound_ns() const {
+// Everything posted must finish in this time once the network is healthy; docs/testing.md derives
+// it.
+DurationNs World::derive_drain_bound() const {
   DurationNs longest_timer = 0;
   std::uint64_t bytes = 0;
   for (const EndRef ref : model.ends()) {
@@ -114,23 +130,23 @@ DurationNs World::drain_bound_ns() const {
   const DurationNs backoff = 2 * stage.swarm.fault_phase_ns + 32 * longest_timer;
   const std::uint64_t slowest =
       std::min(stage.swarm.port_bits_per_second, stage.swarm.spine_bits_per_second);
-  const DurationNs transfer = 16 * network.serialization_ns(slowest, 1) *
-                              static_cast<DurationNs>(bytes);
+  const DurationNs transfer =
+      16 * network.serialization_ns(slowest, 1) * static_cast<DurationNs>(bytes);
   return backoff + transfer + 100 * kMillisecondNs;
 }
 
 void World::drain() {
   const TimeNs start = stage.now;
-  const DurationNs bound = drain_bound_ns();
+  drain_bound_ns = derive_drain_bound();
   while (!workload.all_finished()) {
-    MRC_CHECK(stage.now - start <= bound,
-              "%s is not done %" PRId64 " us after the faults stopped",
-              unfinished().c_str(), bound / kMicrosecondNs);
+    MRC_CHECK(stage.now - start <= drain_bound_ns,
+              "%s is not done %" PRId64 " us after the faults stopped", unfinished().c_str(),
+              drain_bound_ns / kMicrosecondNs);
     run_until(stage.now + kDrainStepNs);
   }
   drain_ns = stage.now - start;
   stage.trace.say(stage.now, "all done %" PRId64 " us after the faults stopped (bound %" PRId64 ")",
-                  drain_ns / kMicrosecondNs, bound / kMicrosecondNs);
+                  drain_ns / kMicrosecondNs, drain_bound_ns / kMicrosecondNs);
 }
 
 std::string World::unfinished() const {
@@ -140,8 +156,8 @@ std::string World::unfinished() const {
     const Flow& flow = model.connection(ref.connection).flows[ref.side];
     char text[160];
     std::snprintf(text, sizeof text,
-                  "queue pair %06x of host %u (%zu of %zu requests reported, %" PRIu64 " of %" PRIu64
-                  " packets arrived)",
+                  "queue pair %06x of host %u (%zu of %zu requests reported, %" PRIu64
+                  " of %" PRIu64 " packets arrived)",
                   static_cast<unsigned>(end.config.number), end.host, end.next_report,
                   flow.messages().size(), flow.arrived_packets(), flow.posted_packets());
     return text;

@@ -1,8 +1,8 @@
 // One run: engines on a virtual network in virtual time, decided by one seed from start to end.
 //
 // Phases: the programs work while faults strike; then the network heals and everything posted must
-// finish within a bound; then the world falls silent and all books are compared; then queue pairs are
-// taken down in various ways.
+// finish within a bound; then the world falls silent and all books are compared; then queue pairs
+// are taken down in various ways.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ struct World {
   ApiFaults api_faults;
   Adversary adversary;
 
-  // How long the drain took, and how long it may take.
+  // How long the drain took, and how long it could have taken.
   DurationNs drain_ns = 0;
-  DurationNs drain_bound_ns() const;
+  DurationNs drain_bound_ns = 0;
 
   // Lets everything happen that is due until then.
   void run_until(TimeNs end);
@@ -53,6 +53,7 @@ struct World {
  private:
   void dispatch(const Scheduled& event);
   void heal();
+  DurationNs derive_drain_bound() const;
   void drain();
   void settle();
   std::string unfinished() const;
