@@ -239,6 +239,9 @@ void Cluster::judge(Report& report, StepResult ending) const {
   if (ending != StepResult::kFinished) {
     report.verdict = Verdict::kStalled;
     report.failure = "the transfer did not finish in time";
+  } else if (report.bytes_moved != report.bytes_planned) {
+    report.verdict = Verdict::kWrongData;
+    report.failure = "not every byte was placed exactly once";
   } else if (report.wrong_bytes + report.early_wrong_bytes > 0) {
     report.verdict = Verdict::kWrongData;
     report.failure = "bytes that arrived are not those that were sent";

@@ -187,8 +187,11 @@ void DemoHost::take_receive(unsigned peer, const core::Completion& completion) {
 
 void DemoHost::take_events() {
   core::Event event;
-  while (endpoint_->next_event(event))
-    world_.measurements.on_event(event);
+  while (endpoint_->next_event(event)) {
+    const bool about_path = event.kind == core::EventKind::kEvState;
+    const unsigned peer = about_path ? peer_of(event.qp) : number_;
+    world_.measurements.on_event(event, {number_, peer});
+  }
 }
 
 bool DemoHost::done() const {

@@ -11,6 +11,7 @@ namespace mrc::demo {
 namespace {
 
 constexpr DurationNs kGrainNs = 10 * kMicrosecondNs;
+constexpr DurationNs kShortestFaultNs = 20 * kMicrosecondNs;
 constexpr unsigned kExtraCuts = 3;
 constexpr unsigned kPathSpine = 3;
 constexpr unsigned kFirstExtraSpine = 4;
@@ -27,6 +28,11 @@ PortId nth_plane(unsigned number, const Topology& topology) {
 // A share of the transfer, as a round time that is never at the very start.
 TimeNs moment(DurationNs span_ns, unsigned percent) {
   return std::max(span_ns * percent / 100 / kGrainNs * kGrainNs, 2 * kGrainNs);
+}
+
+// In a short transfer that would be at once; every fault lasts long enough to be noticed.
+TimeNs repair_moment(DurationNs span_ns, unsigned percent, TimeNs cut_at) {
+  return std::max(moment(span_ns, percent), cut_at + kShortestFaultNs);
 }
 
 }  // namespace
@@ -65,10 +71,12 @@ FaultPlan::FaultPlan(const Options& options, const Topology& topology, DurationN
     add_path(moment(span_ns, 15), {path_plane, 0, kPathSpine}, topology);
   }
   if (storm || options.fail == FailMode::kPlane) {
-    add_plane(moment(span_ns, 30), moment(span_ns, 60), topology);
+    const TimeNs at = moment(span_ns, 30);
+    add_plane(at, repair_moment(span_ns, 60, at), topology);
   }
   if (storm || options.fail == FailMode::kPort) {
-    add_port(moment(span_ns, 75), moment(span_ns, 95), topology);
+    const TimeNs at = moment(span_ns, 75);
+    add_port(at, repair_moment(span_ns, 95, at), topology);
   }
   Prng prng(options.seed ^ 0xFA17);
   for (unsigned i = 0; storm && i < kExtraCuts; ++i) {

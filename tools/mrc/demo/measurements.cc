@@ -9,7 +9,8 @@ void Measurements::on_fault(const FaultAction& action) {
   (action.repair ? observation.repaired : observation.happened) = true;
 }
 
-bool Measurements::is_reaction(const Fault& fault, const core::Event& event) const {
+bool Measurements::is_reaction(const Fault& fault, const core::Event& event,
+                               const Flow& flow) const {
   if (fault.kind == FaultKind::kPort) {
     return event.kind == core::EventKind::kRemotePorts &&
            event.peer == endpoint_address(host_address(fault.host));
@@ -18,11 +19,14 @@ bool Measurements::is_reaction(const Fault& fault, const core::Event& event) con
     return false;
   }
   const Path path = topology_.path(event.ev);
-  return path.plane == fault.plane &&
-         (fault.kind == FaultKind::kPlane || path.spine == fault.spine);
+  if (path.plane != fault.plane) return false;
+  if (fault.kind == FaultKind::kPlane) return true;
+  // The same EV of another flow need not cross this cable.
+  return path.spine == fault.spine && (topology_.leaf_of(flow.source) == fault.leaf ||
+                                       topology_.leaf_of(flow.destination) == fault.leaf);
 }
 
-void Measurements::on_event(const core::Event& event) {
+void Measurements::on_event(const core::Event& event, const Flow& flow) {
   using enum core::EventKind;
   if (event.kind == kEvState) {
     if (event.ev_state == core::EvState::kAssumedBad) ++events_.paths_given_up;
@@ -34,7 +38,7 @@ void Measurements::on_event(const core::Event& event) {
   for (std::size_t i = 0; i < observations_.size(); ++i) {
     FaultObservation& observation = observations_[i];
     if (!observation.happened || observation.repaired) continue;
-    if (!is_reaction(plan_.faults()[i], event)) continue;
+    if (!is_reaction(plan_.faults()[i], event, flow)) continue;
     ++observation.reactions;
     observation.first_reaction_at = std::min(observation.first_reaction_at, event.time);
     observation.last_reaction_at = event.time;

@@ -41,7 +41,8 @@ class Measurements {
       : plan_(plan), topology_(topology), observations_(plan.faults().size()) {}
 
   void on_fault(const FaultAction& action);
-  void on_event(const core::Event& event);
+  // `flow` is that of the queue pair the event is about, if it is about one.
+  void on_event(const core::Event& event, const Flow& flow);
   void on_placed(TimeNs now, PortId plane, std::uint64_t bytes);
   void on_data_frame(std::span<const std::byte> frame);
 
@@ -55,7 +56,7 @@ class Measurements {
   std::span<const std::byte> sample_frame() const { return sample_frame_; }
 
  private:
-  bool is_reaction(const Fault& fault, const core::Event& event) const;
+  bool is_reaction(const Fault& fault, const core::Event& event, const Flow& flow) const;
 
   const FaultPlan& plan_;
   const Topology& topology_;

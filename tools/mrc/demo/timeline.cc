@@ -41,8 +41,13 @@ std::string reaction(const Report& report, const FaultReport& entry) {
 
 std::string bypass(const FaultReport& entry) {
   if (entry.trace.data_lost == 0) return "no data packet was sent into it";
-  return fmt::format("last data packet into it after {}; no queue pair used it for more than {}",
-                     microseconds(entry.bypass_ns()), microseconds(entry.trace.longest_use_ns));
+  const std::string last =
+      fmt::format("last data packet into it after {}", microseconds(entry.bypass_ns()));
+  if (entry.trace.longest_use_ns == 0) {
+    return last + "; each queue pair left at its first loss";
+  }
+  return fmt::format("{}; no queue pair used it for more than {}", last,
+                     microseconds(entry.trace.longest_use_ns));
 }
 
 Moment tell_cut(const Report& report, const FaultReport& entry) {
