@@ -84,6 +84,7 @@ struct Endpoint::Impl {
 
   // endpoint_tx.cc
   bool next_control(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool still_valid(const ControlEntry& entry) const;
   bool build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry, TxPacket& out);
   bool build_endpoint_response(TimeNs now, PortMask free_ports, const ControlEntry& entry,
                                TxPacket& out) const;

@@ -8,7 +8,7 @@
 namespace mrc::core {
 namespace {
 
-constexpr DurationNs kStatusRetryNs = 50 * kMicrosecondNs;
+constexpr DurationNs kStatusRetryNs = 20 * kMicrosecondNs;
 constexpr DurationNs kMaxStatusRetryNs = 10 * kMillisecondNs;
 constexpr std::uint8_t kMaxStatusBackoff = 8;
 

@@ -210,7 +210,8 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
     g.controller =
         make_controller(qp.init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,
                                      .mtu_bytes = wire::nominal_size(full, qp.rtr.path_mtu),
-                                     .hints = qp.init.hints});
+                                     .hints = qp.init.hints,
+                                     .seed = prng.next64()});
   }
   if (!(ports_up == PortMask::first(config.port_count))) announce_ports_to(peer);
   return {};

@@ -55,10 +55,8 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
   for (std::size_t tries = std::min(control.size(), kControlLookahead); tries > 0;) {
     if (control.empty()) return false;
     const ControlEntry& entry = control.front();
-    const Qp* qp = entry.slot == kNoSlot ? nullptr : qps[entry.slot].get();
-    const bool for_endpoint = entry.kind == ControlEntry::Kind::kEndpointResponse;
-    if (!for_endpoint && (qp == nullptr || qp->incarnation != entry.incarnation)) {
-      control.pop_front();  // its queue pair is gone
+    if (!still_valid(entry)) {
+      control.pop_front();
       continue;
     }
     if (build_control(now, free_ports, entry, out)) {
@@ -71,6 +69,15 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
     --tries;
   }
   return false;
+}
+
+// An answer dies with its queue pair; a failed one has nothing more to say than refusals.
+bool Endpoint::Impl::still_valid(const ControlEntry& entry) const {
+  using enum ControlEntry::Kind;
+  if (entry.kind == kEndpointResponse) return true;
+  const Qp* qp = qps[entry.slot].get();
+  if (qp == nullptr || qp->incarnation != entry.incarnation) return false;
+  return qp->responder.started() || entry.kind == kNack || entry.kind == kNak;
 }
 
 bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry,

@@ -7,6 +7,18 @@
 #include "core/requester.h"
 
 namespace mrc::core {
+namespace {
+
+// Probes that ask whether an abandoned path is back carry its EV in their id, so that any number of
+// them can be on the way; the others carry a count and are kept in a small table.
+constexpr std::uint16_t kRevivalProbe = 0x8000;
+static_assert(kMaxEvsPerQp <= kRevivalProbe);
+
+constexpr std::uint16_t revival_id(EvIndex ev) {
+  return static_cast<std::uint16_t>(kRevivalProbe | static_cast<std::uint16_t>(ev));
+}
+
+}  // namespace
 
 EvIndex Requester::choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path) {
   checks_path = true;
@@ -49,19 +61,21 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   out.packet.bth = {};
   out.packet.bth.opcode = wire::Opcode::kProbe;
   out.packet.bth.destination = ends.remote;
-  out.packet.body = wire::Probe{.probe_id = next_probe_id_,
+  const std::uint16_t id = checks_path ? remember_probe(now, out.ev) : revival_id(out.ev);
+  out.packet.body = wire::Probe{.probe_id = id,
                                 .source_context = static_cast<std::uint16_t>(ends.local),
                                 .destination_context = static_cast<std::uint16_t>(ends.remote),
                                 .timestamp = {.ticks = ticks_at(now)}};
-  remember_probe(now, out.ev, checks_path);
   ++links_.counters->probes_sent;
-  activity_at_ = now;
-  sent_since_expiry_ = true;
+  if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
+    activity_at_ = now;
+    sent_since_expiry_ = true;
+  }
   return SendOutcome::kSent;
 }
 
-// Takes a free place, or that of the oldest probe.
-void Requester::remember_probe(TimeNs now, EvIndex ev, bool checks_path) {
+// Takes a free place, or that of the oldest probe. The id it gets.
+std::uint16_t Requester::remember_probe(TimeNs now, EvIndex ev) {
   PendingProbe* place = &probes_[0];
   for (PendingProbe& probe : probes_) {
     if (probe.ev == kNoEv) {
@@ -70,8 +84,10 @@ void Requester::remember_probe(TimeNs now, EvIndex ev, bool checks_path) {
     }
     if (probe.sent_at < place->sent_at) place = &probe;
   }
-  *place = {.id = next_probe_id_++, .ev = ev, .sent_at = now, .checks_path = checks_path};
+  next_probe_id_ = (next_probe_id_ + 1) % kRevivalProbe;
+  *place = {.id = next_probe_id_, .ev = ev, .sent_at = now};
   probes_expire_at_ = std::min(probes_expire_at_, now + 2 * tail_probe_delay());
+  return next_probe_id_;
 }
 
 void Requester::expire_probes(TimeNs now) {
@@ -84,28 +100,43 @@ void Requester::expire_probes(TimeNs now) {
       probes_expire_at_ = std::min(probes_expire_at_, expires);
       continue;
     }
-    if (probe.checks_path) links_.paths->on_lost(probe.ev, now);
+    links_.paths->on_lost(probe.ev, now);
     probe.ev = kNoEv;
   }
 }
 
 DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample) {
+  if ((sack.offset_or_probe_id & kRevivalProbe) != 0) return on_revival_answer(now, sack);
   for (PendingProbe& probe : probes_) {
     if (probe.ev == kNoEv || probe.id != sack.offset_or_probe_id) continue;
     if (!links_.paths->profile().matches(probe.ev, sack.entropy)) break;
-    const bool marked = sack.mark == wire::PathMark::kSkipOnce;
     add_rtt_sample(now, probe.sent_at, sack.timestamp_ticks, false, sample);
-    if (sack.mark == wire::PathMark::kAlwaysSkip) {
-      links_.paths->on_always_skip(probe.ev, now);
-    } else {
-      links_.paths->on_probe_answered(probe.ev, marked, now);
-    }
+    tell_path(now, sack, probe.ev);
     window_.overtake_until(probe.ev, probe.sent_at);
     newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, probe.sent_at);
     probe.ev = kNoEv;
     return DropReason::kNone;
   }
   return DropReason::kUnknownProbe;
+}
+
+// However late: it is the path that is being asked about, and PathSet takes one answer per probe.
+DropReason Requester::on_revival_answer(TimeNs now, const wire::Sack& sack) {
+  const EvIndex ev{static_cast<std::uint16_t>(sack.offset_or_probe_id & ~kRevivalProbe)};
+  if (static_cast<unsigned>(ev) >= links_.paths->size() ||
+      !links_.paths->profile().matches(ev, sack.entropy)) {
+    return DropReason::kUnknownProbe;
+  }
+  tell_path(now, sack, ev);
+  return DropReason::kNone;
+}
+
+void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev) {
+  if (sack.mark == wire::PathMark::kAlwaysSkip) {
+    links_.paths->on_always_skip(ev, now);
+  } else {
+    links_.paths->on_probe_answered(ev, sack.mark == wire::PathMark::kSkipOnce, now);
+  }
 }
 
 // P1: while we receive but send nothing, a probe now and then checks a path that our SACKs may

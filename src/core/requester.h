@@ -126,11 +126,10 @@ class Requester {
     CompletionStatus status = CompletionStatus::kSuccess;
   };
   enum class LossCause : std::uint8_t { kPathOrder, kTime, kSilence, kTimeout, kTrimmed, kRefused };
-  struct PendingProbe {
+  struct PendingProbe {  // silence speaks against its path
     std::uint16_t id = 0;
     EvIndex ev = kNoEv;  // kNoEv: free
     TimeNs sent_at = 0;
-    bool checks_path = false;  // silence speaks against the path
   };
   // What a SACK says, in sequence numbers.
   struct SackView {
@@ -195,7 +194,9 @@ class Requester {
 
   // probes.cc
   void expire_probes(TimeNs now);
-  void remember_probe(TimeNs now, EvIndex ev, bool checks_path);
+  std::uint16_t remember_probe(TimeNs now, EvIndex ev);
+  DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
+  void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev);
 
   RequesterSetup setup_;
   RequesterLinks links_;
@@ -238,7 +239,7 @@ class Requester {
   // Probes.
   static constexpr unsigned kMaxPendingProbes = 8;
   std::array<PendingProbe, kMaxPendingProbes> probes_;
-  std::uint16_t next_probe_id_ = 0;
+  std::uint16_t next_probe_id_ = 0x7FFF;  // the first is 0
   TimeNs probes_expire_at_ = kNever;
 };
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kMaxIncrease = std::uint64_t{1} << 62;
 constexpr std::uint8_t kMaxPenalty = 127;
 constexpr unsigned kPenaltyShift = 7;
 constexpr std::int64_t kLossMemoryInBaseRtts = 4;
-constexpr std::uint8_t kMaxPaceShift = 6;
+constexpr std::uint8_t kMaxPaceShift = 4;
 constexpr std::int64_t kMaxPacedRttInBaseRtts = 4;
 
 std::int64_t bounded_bytes(std::int64_t bytes) {
