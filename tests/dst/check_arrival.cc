@@ -11,15 +11,14 @@ namespace mrc::dst {
 namespace {
 
 // How many packets of the flow the peer says to have without a gap; negative when it does not say.
-// A transport ACK counts whole messages.
+// SACKs and transport ACKs both name the cumulative PSN.
 std::int64_t contiguous_told(const Flow& flow, const wire::Packet& packet) {
   if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
     return flow.packet_number(sack->cumulative) + 1;
   }
   const auto* ack = std::get_if<wire::Ack>(&packet.body);
   if (ack == nullptr || ack->syndrome != wire::kSyndromeAck) return -1;
-  if (ack->msn >= flow.messages().size()) return static_cast<std::int64_t>(flow.sent_packets());
-  return static_cast<std::int64_t>(flow.messages()[ack->msn].first_packet);
+  return flow.packet_number(packet.bth.psn) + 1;
 }
 
 }  // namespace
