@@ -65,6 +65,8 @@ void put_fault(JsonWriter& json, const FaultReport& entry) {
   }
   json.value("plane", static_cast<std::uint64_t>(fault.plane));
   json.value("data_lost", entry.trace.data_lost);
+  json.value("queue_pairs_hit", entry.trace.flows_hit);
+  json.value("most_lost_by_one", entry.trace.most_lost_by_flow);
   json.value("control_lost", entry.trace.control_lost);
   json.value("probes_lost", entry.trace.probes_lost);
   json.value("bypass_us", microseconds(entry.bypass_ns()));

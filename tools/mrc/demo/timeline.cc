@@ -14,10 +14,15 @@ using tool::grouped;
 using tool::microseconds;
 
 std::string losses(const FaultReport& entry) {
-  return fmt::format("lost in it: {}, {}, {}",
-                     counted(entry.trace.data_lost, "data packet", "data packets"),
-                     counted(entry.trace.control_lost, "answer", "answers"),
-                     counted(entry.trace.probes_lost, "probe", "probes"));
+  const CutTrace& trace = entry.trace;
+  std::string text = "lost: " + counted(trace.data_lost, "data packet", "data packets");
+  if (trace.data_lost > 0) {
+    text += fmt::format(" of {} (at most {} each)",
+                        counted(trace.flows_hit, "queue pair", "queue pairs"),
+                        grouped(trace.most_lost_by_flow));
+  }
+  return fmt::format("{}, {}, {}", text, counted(trace.control_lost, "answer", "answers"),
+                     counted(trace.probes_lost, "probe", "probes"));
 }
 
 std::string reaction(const Report& report, const FaultReport& entry) {
@@ -26,9 +31,8 @@ std::string reaction(const Report& report, const FaultReport& entry) {
   const std::string last = microseconds(seen.last_reaction_at - entry.fault.at);
   switch (entry.fault.kind) {
     case FaultKind::kPath:
-      return fmt::format(
-          "given up {} by the queue pairs that met it, first after {}, last after {}",
-          counted(seen.reactions, "time", "times"), first, last);
+      return fmt::format("given up {}, first after {}, last after {}",
+                         counted(seen.reactions, "time", "times"), first, last);
     case FaultKind::kPlane:
       return fmt::format("{} given up one by one, first after {}, last after {}",
                          counted(seen.reactions, "path", "paths"), first, last);
@@ -42,11 +46,11 @@ std::string reaction(const Report& report, const FaultReport& entry) {
 std::string bypass(const FaultReport& entry) {
   if (entry.trace.data_lost == 0) return "no data packet was sent into it";
   const std::string last =
-      fmt::format("last data packet into it after {}", microseconds(entry.bypass_ns()));
+      fmt::format("last data packet after {}", microseconds(entry.bypass_ns()));
   if (entry.trace.longest_use_ns == 0) {
     return last + "; each queue pair left at its first loss";
   }
-  return fmt::format("{}; no queue pair used it for more than {}", last,
+  return fmt::format("{}; each queue pair left within {} of its first loss", last,
                      microseconds(entry.trace.longest_use_ns));
 }
 

@@ -219,8 +219,11 @@ void VirtualNetwork::note_lost_data(Cut& cut, const Frame& frame) {
   if (trace.last_data_sent_at == kNever || trace.last_data_sent_at < sent_at) {
     trace.last_data_sent_at = sent_at;
   }
-  const TimeNs first = cut.first_lost.try_emplace(frame.flow, sent_at).first->second;
-  trace.longest_use_ns = std::max(trace.longest_use_ns, sent_at - first);
+  Cut::Loss& loss = cut.losses.try_emplace(frame.flow, Cut::Loss{sent_at, 0}).first->second;
+  ++loss.packets;
+  trace.flows_hit = cut.losses.size();
+  trace.most_lost_by_flow = std::max(trace.most_lost_by_flow, loss.packets);
+  trace.longest_use_ns = std::max(trace.longest_use_ns, sent_at - loss.first_sent_at);
 }
 
 void VirtualNetwork::cut(TimeNs now, FaultId fault, const std::vector<LinkId>& links) {

@@ -26,6 +26,8 @@ inline constexpr FaultId kNoFault{0xFFFF'FFFF};
 // What a cut cost, as the network saw it. Times are kNever when it did not happen.
 struct CutTrace {
   std::uint64_t data_lost = 0;
+  std::uint64_t flows_hit = 0;          // that lost data
+  std::uint64_t most_lost_by_flow = 0;  // data packets
   std::uint64_t control_lost = 0;
   std::uint64_t probes_lost = 0;
   TimeNs last_data_sent_at = kNever;  // when the latest of the lost data packets left its host
@@ -96,7 +98,11 @@ class VirtualNetwork {
   struct Cut {
     TimeNs at = 0;
     CutTrace trace;
-    std::map<Flow, TimeNs> first_lost;  // when the first data packet lost by this flow was sent
+    struct Loss {
+      TimeNs first_sent_at = 0;
+      std::uint64_t packets = 0;
+    };
+    std::map<Flow, Loss> losses;  // of data
   };
   struct Flight {
     TimeNs at = 0;
