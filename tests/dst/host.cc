@@ -84,7 +84,7 @@ void Host::make_profiles() {
   const Swarm& swarm = world_.stage.swarm;
   const unsigned count = random_.between(1, 3);
   for (unsigned i = 0; i < count; ++i) {
-    const std::uint32_t most = swarm.one_path_for_ever ? 32 : 1024;
+    const std::uint32_t most = swarm.one_path_for_ever ? kMaxSearchedEvs : 1024;
     const std::uint32_t size = std::max(swarm.ports, random_.logarithmic(1, most));
     std::vector<core::EvEntry> entries(size);
     const auto salt = static_cast<std::uint32_t>(random_.bits());

@@ -78,6 +78,8 @@ void draw_faults(Random& random, Swarm& swarm) {
                           swarm.on(Fault::kLocalFailure);
   swarm.one_path_for_ever =
       swarm.on(Fault::kAllButOneDead) && !swarm.retries_limited && random.one_in(2);
+  // Looking for the one path takes a time that grows with the number of pairs of paths.
+  if (swarm.one_path_for_ever) swarm.ports = std::min(swarm.ports, kMaxSearchedEvs);
 }
 
 unsigned draw_hosts(Random& random) {

@@ -10,6 +10,9 @@
 
 namespace mrc::dst {
 
+// EVs of a profile where all but one may be dead for ever.
+inline constexpr unsigned kMaxSearchedEvs = 8;
+
 struct Swarm {
   std::uint64_t seed = 0;
 

@@ -12,6 +12,10 @@ namespace {
 // Time after the drain in which idle paths are found again and the network falls silent.
 constexpr DurationNs kSettleNs = 200 * kMillisecondNs;
 constexpr DurationNs kSilenceNs = 5 * kMillisecondNs;
+// The longest time between two probes of a path, and how many rounds of them the search for the only
+// path may take, per pair of a forward and a reverse path.
+constexpr DurationNs kProbeCapNs = 10 * kMillisecondNs;
+constexpr DurationNs kSearchRounds = 8;
 // How often the drain looks whether all is done.
 constexpr DurationNs kDrainStepNs = 50 * kMicrosecondNs;
 
@@ -132,7 +136,8 @@ DurationNs World::derive_drain_bound() const {
       std::min(stage.swarm.port_bits_per_second, stage.swarm.spine_bits_per_second);
   const DurationNs transfer =
       16 * network.serialization_ns(slowest, 1) * static_cast<DurationNs>(bytes);
-  return backoff + transfer + 100 * kMillisecondNs;
+  const DurationNs pairs = stage.swarm.one_path_for_ever ? kMaxSearchedEvs * kMaxSearchedEvs : 1;
+  return backoff + transfer + (10 + kSearchRounds * (pairs - 1)) * kProbeCapNs;
 }
 
 void World::drain() {
