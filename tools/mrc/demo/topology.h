@@ -3,7 +3,6 @@
 // T0, host.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 
 #include "base/types.h"
@@ -27,7 +26,9 @@ struct Path {
 struct Flow {
   unsigned source = 0;
   unsigned destination = 0;
-  friend auto operator<=>(const Flow&, const Flow&) = default;
+  friend bool operator<(const Flow& a, const Flow& b) {
+    return a.source != b.source ? a.source < b.source : a.destination < b.destination;
+  }
 };
 
 // The place of a spine cable.
