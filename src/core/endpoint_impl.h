@@ -71,6 +71,8 @@ struct Endpoint::Impl {
   // endpoint_rx.cc
   RxResult on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
   DropReason on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
+  void refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
+                     Psn psn);
   void check_way_back(TimeNs now, Qp& qp);
   DropReason on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp);
   DropReason dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

@@ -7,6 +7,7 @@
 namespace mrc::core {
 namespace {
 
+constexpr unsigned kAnswersInDoubt = 16;
 constexpr DurationNs kMinWayBackCheckNs = 20 * kMicrosecondNs;
 
 }  // namespace
@@ -58,11 +59,7 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
   Answer answer{.psn = packet.bth.psn};
   if (!qp.responder.started()) {
     result.drop = DropReason::kQpNotReady;
-    if (qp.state == QpState::kError) {
-      answer.kind = AnswerKind::kNack;
-      answer.reason = wire::NackReason::kUnexpectedEvent;
-      queue_answer(now, arrival, packet, qp, answer);
-    }
+    refuse_failed(now, arrival, packet, qp, packet.bth.psn);
     return result;
   }
   result.drop = qp.responder.on_write(now, arrival, packet, memory, qp.config.domain,
@@ -83,6 +80,16 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
   return result;
 }
 
+// A peer that goes on talking to a failed queue pair hears so. A probe has no PSN of its own and is
+// answered with the cumulative one, which its sender can check.
+void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                                   Qp& qp, Psn psn) {
+  if (qp.state != QpState::kError) return;
+  queue_answer(
+      now, arrival, packet, qp,
+      {.kind = AnswerKind::kNack, .psn = psn, .reason = wire::NackReason::kUnexpectedEvent});
+}
+
 // One probe per round trip and peer, whichever of its queue pairs it falls to.
 void Endpoint::Impl::check_way_back(TimeNs now, Qp& qp) {
   Peer& peer = peers[qp.peer];
@@ -94,7 +101,10 @@ void Endpoint::Impl::check_way_back(TimeNs now, Qp& qp) {
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                                     Qp& qp) {
-  if (!qp.responder.started()) return DropReason::kQpNotReady;
+  if (!qp.responder.started()) {
+    refuse_failed(now, arrival, packet, qp, qp.responder.cumulative());
+    return DropReason::kQpNotReady;
+  }
   const auto* probe = std::get_if<wire::Probe>(&packet.body);
   if (probe == nullptr) return DropReason::kBadHeaderField;
   ControlEntry entry;
@@ -107,7 +117,12 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   entry.timestamp = probe->timestamp;
   entry.entropy = arrival.entropy;
   entry.arrived_at = now;
+  // Where the way back is in doubt, the same answer is tried on several paths.
+  const unsigned copies = qp.paths->in_doubt() ? kAnswersInDoubt : 1;
   if (!queue_control(entry)) return DropReason::kQueueFull;
+  for (unsigned i = 1; i < copies && control.size() < control.capacity() / 2; ++i) {
+    queue_control(entry);
+  }
   // A sender that lost our transport ACK asks in this way.
   if (qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
     queue_ack(now, qp, arrival.port);

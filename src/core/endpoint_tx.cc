@@ -71,13 +71,13 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
   return false;
 }
 
-// An answer dies with its queue pair; a failed one has nothing more to say than refusals.
+// An answer dies with its queue pair; a failed one makes no more claims about single packets.
 bool Endpoint::Impl::still_valid(const ControlEntry& entry) const {
   using enum ControlEntry::Kind;
   if (entry.kind == kEndpointResponse) return true;
   const Qp* qp = qps[entry.slot].get();
   if (qp == nullptr || qp->incarnation != entry.incarnation) return false;
-  return qp->responder.started() || entry.kind == kNack || entry.kind == kNak;
+  return qp->responder.started() || (entry.kind != kSack && entry.kind != kProbeAnswer);
 }
 
 bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry,

@@ -189,13 +189,14 @@ void Requester::note_feedback(TimeNs now) {
 Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   const Sequence seq = sequence_near(window_.oldest(), nack.psn);
-  if (!window_.contains(seq) || MRC_BUG(kIgnoresNacks)) {
-    return {.drop = DropReason::kStaleFeedback};
-  }
-  const PacketRecord packet = window_.record(seq);
+  const bool outstanding = window_.contains(seq);
   if (nack.reason == wire::NackReason::kUnexpectedEvent) {
+    // The peer has failed. A probe is refused with the cumulative PSN, just below the window.
+    if (!outstanding && seq + 1 != window_.oldest()) return {.drop = DropReason::kStaleFeedback};
     return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .culprit = seq};
   }
+  if (!outstanding || MRC_BUG(kIgnoresNacks)) return {.drop = DropReason::kStaleFeedback};
+  const PacketRecord packet = window_.record(seq);
   // A NACK about an earlier transmission says nothing about the one on its way.
   if (packet.state != PacketState::kInFlight ||
       !links_.paths->profile().matches(packet.ev, nack.entropy)) {

@@ -191,6 +191,10 @@ std::uint16_t PathSet::after(const Plane& plane, std::uint16_t position) const {
 EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
   const PortMask ports = free_ports & profile_->ports();
   if (ports.empty()) return kNoEv;
+  if (in_doubt() && prng_.below(2) == 0) {
+    const EvIndex ev = sweep_ev(free_ports);
+    if (ev != kNoEv) return ev;
+  }
   PortMask candidates = ports & planes_in_use();
   if (candidates.empty() && !planes_in_use().empty()) return kNoEv;
   if (candidates.empty()) candidates = ports & usable_ports_ & ports_with_bad_;
@@ -208,6 +212,17 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
     return control_ev(next_control_plane(candidates), turn);
   }
   return control_ev(plane, turn);
+}
+
+// The next EV of all that are not denied, in turn.
+EvIndex PathSet::sweep_ev(PortMask free_ports) {
+  const PortMask ports = free_ports & usable_ports_;
+  for (unsigned tries = size(); tries > 0; --tries) {
+    const EvIndex ev{sweep_cursor_};
+    sweep_cursor_ = static_cast<std::uint16_t>((sweep_cursor_ + 1U) % size());
+    if (ports.contains(profile_->port(ev)) && row(ev).state != EvState::kDenied) return ev;
+  }
+  return kNoEv;
 }
 
 PathSet::Plane& PathSet::next_control_plane(PortMask candidates) {

@@ -15,6 +15,10 @@
 // went bad longest ago is used again in place of the new one, and without such an EV the new one
 // stays. Likewise the last EV in use on the usable ports is never given up while traffic must flow.
 //
+// Doubt: when probes and packets have long stayed without any answer, what is called good may be as
+// dead as the rest, and the way the peer's answers take as well. Then answers are also tried on EVs
+// called bad, one after the other, and one answered probe is enough to bring an EV back.
+//
 // Probes: a bad EV is due one base period after it went bad, then after 2, 4, 8... base periods up
 // to the cap; after a first answer it is due again within one base period. All bad EVs together get
 // at most one probe per quarter of a base period, earliest due first, so hundreds of bad EVs share
@@ -85,6 +89,9 @@ class PathSet {
   void set_usable_ports(PortMask ports);  // local and remote port state combined
   void set_probe_base(DurationNs base_ns) { config_.probe_base_ns = base_ns; }
 
+  // Nothing has come back on any path for a long time.
+  bool in_doubt() const { return silent_sends_ >= kDoubtAfter; }
+
   // The bad EV whose probe is due and whose port is free, kNoEv when none.
   EvIndex due_probe(TimeNs now, PortMask free_ports) const;
   TimeNs next_probe_time() const;  // kNever when no EV of a usable port is bad
@@ -101,6 +108,7 @@ class PathSet {
 
  private:
   static constexpr std::uint16_t kNowhere = 0xFFFF;
+  static constexpr std::uint16_t kDoubtAfter = 32;
 
   // What is known of one EV beside its counters. The second half matters while it is ASSUMED_BAD.
   struct Row {
@@ -158,6 +166,7 @@ class PathSet {
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
   Plane& next_control_plane(PortMask candidates);
   EvIndex control_ev(Plane& plane, unsigned turn);
+  EvIndex sweep_ev(PortMask free_ports);
 
   // Moving EVs between the parts of their plane.
   bool is_good(unsigned position) const {
@@ -179,6 +188,7 @@ class PathSet {
   bool is_last_in_use(EvIndex ev);
   void keep_one_in_use();
   void confirm(EvIndex ev);
+  void note_silence();
   void report_state(EvIndex ev, EvState state);
   void report_planes();
 
@@ -210,6 +220,8 @@ class PathSet {
   unsigned next_port_ = 0;  // breaks ties of load; a port - 1
   unsigned next_control_plane_ = 0;
   std::uint16_t min_active_ = 0;
+  std::uint16_t sweep_cursor_ = 0;
+  std::uint16_t silent_sends_ = 0;  // probes sent and packets lost since the last sign of life
   std::uint16_t good_count_ = 0;
   std::uint16_t bad_count_ = 0;
   TimeNs last_now_ = 0;

@@ -22,6 +22,7 @@ void PathSet::on_lost(EvIndex ev, TimeNs now) {
   Row& lost = row(ev);
   ++counters_[to_index(ev)].lost;
   ++lost.drops;
+  note_silence();
   if (lost.state == EvState::kDenied) return;
   if (lost.state != EvState::kAssumedBad && !assume_bad(ev, now)) return;
   if (++lost.losses == std::numeric_limits<std::uint8_t>::max()) {
@@ -39,7 +40,10 @@ void PathSet::on_always_skip(EvIndex ev, TimeNs now) {
   skipped.answered_once = false;
 }
 
-void PathSet::on_delivered(EvIndex ev) { confirm(ev); }
+void PathSet::on_delivered(EvIndex ev) {
+  silent_sends_ = 0;
+  confirm(ev);
+}
 
 void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
   last_now_ = now;
@@ -50,6 +54,7 @@ void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
     probed.blamed = true;
   }
   probed.probe_open = true;
+  note_silence();
   next_probe_allowed_ = now + config_.probe_base_ns / 4;
   if (probe_period(probed.probe_level) < config_.probe_cap_ns) ++probed.probe_level;
   schedule(ev, MRC_BUG(kPathProbesOnlyOnce) ? kNever : now + probe_period(probed.probe_level));
@@ -58,11 +63,13 @@ void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
 void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now) {
   last_now_ = now;
   Row& answered = row(ev);
+  const bool was_in_doubt = in_doubt();
+  silent_sends_ = 0;
   if (marked) mark(ev);
   if (answered.state != EvState::kAssumedBad) return confirm(ev);
   if (!answered.probe_open) return;
   answered.probe_open = false;
-  if (!answered.answered_once) {
+  if (!answered.answered_once && !was_in_doubt) {
     answered.answered_once = true;
     return schedule(ev, std::min(answered.probe_due, now + probe_period(0)));
   }
@@ -199,6 +206,10 @@ void PathSet::confirm(EvIndex ev) {
   Plane& plane = plane_of(ev);
   plane.confirmed = ev;
   plane.control_turn = 0;
+}
+
+void PathSet::note_silence() {
+  if (silent_sends_ < kDoubtAfter) ++silent_sends_;
 }
 
 void PathSet::report_state(EvIndex ev, EvState state) {
