@@ -104,6 +104,8 @@ struct Endpoint::Impl {
 
   // endpoint_ops.cc
   void apply_ports(Qp& qp);
+  void forget_old_port_status(std::uint32_t peer_slot);
+  void apply_ports_of(std::uint32_t peer_slot);
   void refresh_bandwidth(Qp& qp);
   void announce_ports();
   void announce_ports_to(Peer& peer);

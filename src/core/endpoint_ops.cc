@@ -11,6 +11,7 @@ namespace {
 constexpr DurationNs kStatusRetryNs = 20 * kMicrosecondNs;
 constexpr DurationNs kMaxStatusRetryNs = 10 * kMillisecondNs;
 constexpr std::uint8_t kMaxStatusBackoff = 8;
+constexpr DurationNs kStatusTrustNs = kMillisecondNs;
 
 }  // namespace
 
@@ -45,6 +46,25 @@ void Endpoint::Impl::apply_ports(Qp& qp) {
   if ((usable & qp.init.ev_profile->ports()).empty()) usable = ports_up;
   qp.paths->set_usable_ports(usable);
   refresh_bandwidth(qp);
+}
+
+// What an earlier incarnation of a peer said about its ports does not bind a new one, and a new
+// queue pair may mean that there is one. A peer with ports down tells so again when it connects.
+void Endpoint::Impl::forget_old_port_status(std::uint32_t peer_slot) {
+  Peer& peer = peers[peer_slot];
+  const bool recent = events.time() - peer.heard_status_at <= kStatusTrustNs;
+  if (!peer.heard_status || (recent && peer.live > 1)) return;
+  peer.remote_ports = PortMask::first(kMaxPorts);
+  peer.heard_status = false;
+  apply_ports_of(peer_slot);
+}
+
+void Endpoint::Impl::apply_ports_of(std::uint32_t peer_slot) {
+  for (auto& qp : qps) {
+    if (!qp || qp->peer != peer_slot || qp->state == QpState::kInit) continue;
+    apply_ports(*qp);
+    after_event(*qp);
+  }
 }
 
 void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
@@ -165,15 +185,12 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
     const auto ahead = static_cast<std::int16_t>(id - peer.heard_status_id);
     if (!peer.heard_status || ahead > 0) {
       peer.heard_status = true;
+      peer.heard_status_at = now;
       peer.heard_status_id = id;
       peer.remote_ports = PortMask(request.port_status);
       events.push(
           {.kind = EventKind::kRemotePorts, .ports = peer.remote_ports, .peer = peer.address});
-      for (auto& qp : qps) {
-        if (!qp || qp->peer != slot) continue;
-        apply_ports(*qp);
-        after_event(*qp);
-      }
+      apply_ports_of(slot);
     }
   }
   ControlEntry entry;

@@ -197,11 +197,8 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
   Peer& peer = peers[slot];
   qp.peer = slot;
   ++peer.users;
-  if (++peer.live == 1) {
-    // What an earlier incarnation of the peer said about its ports does not bind a new one.
-    peer.remote_ports = PortMask::first(kMaxPorts);
-    peer.heard_status = false;
-  }
+  ++peer.live;
+  forget_old_port_status(slot);
   CcGroup& g = group(qp);
   if (!g.controller) {
     const PortMask planes = qp.init.ev_profile->ports() & ports_up;

@@ -27,6 +27,7 @@ struct Peer {
   PortMask remote_ports = PortMask::first(kMaxPorts);
   bool heard_status = false;
   std::uint16_t heard_status_id = 0;
+  TimeNs heard_status_at = 0;
 
   // When the way back to it may be probed next; 0 before anything came from it.
   TimeNs way_back_check_at = 0;
