@@ -23,6 +23,7 @@ namespace mrc::bench {
 namespace {
 
 constexpr unsigned kBatch = 128;
+constexpr WorldOptions kLong{.delay_steps = kBatch};
 constexpr unsigned kRounds = 60;
 constexpr unsigned kWarmUpRounds = 40;
 constexpr unsigned kRepeats = 4096;
@@ -123,10 +124,10 @@ void checksum(const char* name, wire::CrcMethod method) {
 }
 
 void run(bool table_checksum) {
-  engine_part("send", {}, Part::kSend);
-  engine_part("receive_in_order", {.sprayed = false}, Part::kReceive);
-  engine_part("receive_sprayed", {}, Part::kReceive);
-  engine_part("sack", {}, Part::kSettle);
+  engine_part("send", kLong, Part::kSend);
+  engine_part("receive_in_order", {.delay_steps = kBatch, .sprayed = false}, Part::kReceive);
+  engine_part("receive_sprayed", kLong, Part::kReceive);
+  engine_part("sack", kLong, Part::kSettle);
   choice("ev_choice_128", 128);
   choice("ev_choice_1024", 1024);
   codec("parse_write", "build_write", sample_write(), 4096);

@@ -9,6 +9,7 @@ namespace mrc::bench {
 namespace {
 
 constexpr unsigned kBatch = 128;
+constexpr WorldOptions kLong{.delay_steps = kBatch};
 constexpr int kWarmUpRounds = 100;
 constexpr unsigned kWarmUpSteps = 20'000;
 constexpr unsigned kStepsPerIteration = 1'000;
@@ -62,13 +63,13 @@ void batches(benchmark::State& state, const WorldOptions& options, Part part) {
 // Iteration times are those of single packets, so a little of it is many rounds.
 constexpr double kMinSeconds = 0.0005;
 
-void send_path(benchmark::State& state) { batches(state, {}, Part::kSend); }
+void send_path(benchmark::State& state) { batches(state, kLong, Part::kSend); }
 void receive_in_order(benchmark::State& state) {
-  batches(state, {.sprayed = false}, Part::kReceive);
+  batches(state, {.delay_steps = kBatch, .sprayed = false}, Part::kReceive);
 }
-void receive_sprayed(benchmark::State& state) { batches(state, {}, Part::kReceive); }
-void sack_handling(benchmark::State& state) { batches(state, {}, Part::kSettle); }
-void all_three(benchmark::State& state) { batches(state, {}, Part::kAll); }
+void receive_sprayed(benchmark::State& state) { batches(state, kLong, Part::kReceive); }
+void sack_handling(benchmark::State& state) { batches(state, kLong, Part::kSettle); }
+void all_three(benchmark::State& state) { batches(state, kLong, Part::kAll); }
 BENCHMARK(send_path)->UseManualTime()->MinTime(kMinSeconds);
 BENCHMARK(receive_in_order)->UseManualTime()->MinTime(kMinSeconds);
 BENCHMARK(receive_sprayed)->UseManualTime()->MinTime(kMinSeconds);
@@ -91,6 +92,7 @@ void end_to_end(benchmark::State& state, const WorldOptions& options) {
 #define MRC_END_TO_END(name, options) \
   BENCHMARK_CAPTURE(end_to_end, name, options)->UseManualTime()->MinTime(kMinSeconds)
 MRC_END_TO_END(messages_of_1_mib, (WorldOptions{}));
+MRC_END_TO_END(long_round_trip, kLong);
 MRC_END_TO_END(messages_of_4_kib, (WorldOptions{.message_bytes = 4096}));
 MRC_END_TO_END(sack_per_16_kib, (WorldOptions{.sack_threshold_bytes = 16384}));
 MRC_END_TO_END(evs_1024, (WorldOptions{.evs = 1024}));

@@ -13,11 +13,8 @@ constexpr std::uint64_t kBase = 0x10'0000;
 constexpr std::uint64_t kRegionBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kPortBitsPerSecond = 100'000'000'000;
 constexpr std::uint32_t kPacketsAhead = 1024;
-constexpr unsigned kMinDelaySteps = 160;
-constexpr unsigned kDelaySpreadSteps = 32;
-// A batch is sent before its first packet arrives, so that batches see the same round trips as a
-// run in steps.
-constexpr unsigned kMaxBatch = kMinDelaySteps;
+constexpr unsigned kDelaySpread = 4;  // the longest path takes 1/4 longer
+constexpr unsigned kMaxBatch = 160;
 
 Address address_of(int side) { return {0, static_cast<std::uint64_t>(side) + 1}; }
 QpNumber qp_number(unsigned index) { return QpNumber{0x100 + index}; }
@@ -57,6 +54,8 @@ World::World(const WorldOptions& options)
   std::vector<core::EvEntry> entries;
   for (unsigned i = 0; i < options.evs; ++i) {
     entries.push_back({0x4000 + i, static_cast<PortId>(i % options.ports + 1)});
+    const unsigned extra = i * 7 % (options.delay_steps / kDelaySpread);
+    path_delays_.push_back(options.delay_steps + (options.sprayed ? extra : 0));
   }
   profile_ = core::EvProfile::create(entries).value();
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
@@ -97,8 +96,8 @@ void World::connect_qp(int side, unsigned index) {
   must(endpoint.create_qp({.number = qp, .max_sends = messages_ahead(options_)}));
   core::QpInit init{.ev_profile = &profile_};
   // The network here has no queues; the window covers the longest path both ways.
-  init.cc.nscc.base_rtt_ns =
-      static_cast<std::uint32_t>(2 * (kMinDelaySteps + kDelaySpreadSteps) * step_ns_);
+  init.cc.nscc.base_rtt_ns = static_cast<std::uint32_t>(
+      2 * (options_.delay_steps + options_.delay_steps / kDelaySpread) * step_ns_);
   must(endpoint.init_qp(qp, init));
   must(endpoint.ready_to_receive(qp, {.remote = address_of(1 - side),
                                       .remote_qp = qp,
@@ -119,11 +118,6 @@ void World::post(unsigned index) {
 void World::post_next() {
   for (; posts_owed_ > 0; --posts_owed_)
     post(owed_[posts_owed_ - 1]);
-}
-
-unsigned World::delay_steps(EvIndex ev) const {
-  const unsigned extra = static_cast<unsigned>(ev) * 7 % kDelaySpreadSteps;
-  return kMinDelaySteps + (options_.sprayed ? extra : 0);
 }
 
 bool World::lost_on_the_way(const core::TxPacket& packet) {
@@ -157,7 +151,7 @@ void World::pull(int side, unsigned limit, Line& line) {
       return;
     }
     if (lost_on_the_way(flight.packet)) continue;
-    Line::Slot& slot = line.slots[(step_ + delay_steps(flight.packet.ev)) % kWheelSlots];
+    Line::Slot& slot = line.slots[(step_ + path_delay(flight.packet.ev)) % kWheelSlots];
     const std::uint16_t self = free_;
     free_ = flight.next;
     flight.next = kNil;
@@ -207,8 +201,9 @@ std::uint64_t World::run_steps(unsigned count) {
 unsigned World::send(unsigned count) {
   const PortMask all = PortMask::first(options_.ports);
   unsigned with_data = 0;
+  if (count > std::min(options_.delay_steps, kMaxBatch)) std::abort();
   post_next();
-  for (data_count_ = 0; data_count_ < std::min(count, kMaxBatch); ++data_count_) {
+  for (data_count_ = 0; data_count_ < count; ++data_count_) {
     Flight& flight = data_[data_count_];
     flight.arrives_at = now_;
     if (!endpoints_[0]->next_packet(now_, all, flight.packet)) break;
@@ -220,7 +215,7 @@ unsigned World::send(unsigned count) {
 
 void World::sort_batch(std::vector<Flight>& batch, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
-    batch[i].arrives_at += delay_steps(batch[i].packet.ev) * step_ns_;
+    batch[i].arrives_at += path_delay(batch[i].packet.ev) * step_ns_;
   }
   const auto last = batch.begin() + static_cast<std::ptrdiff_t>(count);
   std::sort(batch.begin(), last,

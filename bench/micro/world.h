@@ -27,8 +27,9 @@ struct WorldOptions {
   std::uint32_t mtu = 4096;
   std::uint32_t message_bytes = 1 << 20;
   std::uint32_t sack_threshold_bytes = 0;
-  bool sprayed = true;      // false: all paths are equally long and packets arrive in order
-  unsigned lose_every = 0;  // every n-th data packet is lost; 0 = none
+  unsigned delay_steps = 32;  // of the shortest path, one way; the longest takes a quarter more
+  bool sprayed = true;        // false: all paths are equally long and packets arrive in order
+  unsigned lose_every = 0;    // every n-th data packet is lost; 0 = none
 };
 
 class World {
@@ -38,7 +39,8 @@ class World {
   // Both ways in steps; returns data packets that arrived for the first time.
   std::uint64_t run_steps(unsigned count);
 
-  // The same in batches. order_*() is the network's part and not to be timed.
+  // The same in batches, which must not be longer than delay_steps: a batch has left before its
+  // first packet arrives. order_*() is the network's part and not to be timed.
   unsigned send(unsigned count);  // posts and up to `count` packets of side 0; returns data packets
   void order_data();
   unsigned receive();  // side 1 takes them all and answers; returns new data packets
@@ -71,7 +73,7 @@ class World {
   void connect_qp(int side, unsigned index);
   void post(unsigned index);
   void post_next();
-  unsigned delay_steps(EvIndex ev) const;
+  unsigned path_delay(EvIndex ev) const { return path_delays_[static_cast<std::size_t>(ev)]; }
   bool lost_on_the_way(const core::TxPacket& packet);
   void pull(int side, unsigned limit, Line& line);
   void deliver(int side, Line& line);
@@ -82,6 +84,7 @@ class World {
 
   WorldOptions options_;
   core::EvProfile profile_;
+  std::vector<unsigned> path_delays_;  // in steps
   std::array<std::unique_ptr<core::Endpoint>, 2> endpoints_;
   Rkey key_{};
   std::vector<unsigned> owed_;  // queue pairs with a message done and no new one posted
