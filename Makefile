@@ -2,6 +2,7 @@
 
 JOBS ?= $(shell nproc)
 SEEDS ?= 10000
+MUTANT_SEEDS ?= 100
 # SECONDS is also a shell variable, which the environment may carry; only the command line counts.
 ifneq ($(origin SECONDS),command line)
 SECONDS := 60
@@ -11,10 +12,13 @@ SINCE ?=
 # $(call build,preset): configure and build.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS)
 
-# $(call check,preset): run the tests and print their summary; the last line is the verdict.
+# $(call check,preset[,mutants]): run the tests, hunt the planted bugs if asked, and print the summary;
+# the last line is the verdict.
 define check
 rm -rf build/$(1)/test-results build/$(1)/ctest.xml && mkdir -p build/$(1)/test-results; \
 status=0; \
+$(if $(2),scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS) \
+  --results build/$(1)/test-results/mutants.json || status=1;) \
 ctest --preset $(1) -j $(JOBS) --output-junit ctest.xml || status=$$?; \
 scripts/test_summary.py build/$(1)/test-results build/$(1)/ctest.xml || status=1; \
 exit $$status
@@ -36,15 +40,16 @@ demo: setup ## build and run the demonstration
 
 test: setup ## build and run all tests
 	@$(call build,release)
-	@$(call check,release)
+	@$(call build,mutants) --target dst mrc_script
+	@$(call check,release,mutants)
 
 soak: setup ## run the simulator tests over many seeds (SEEDS=10000)
 	@$(call build,release)
 	@build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
 
-mutants: setup ## show that the simulator tests find every planted bug
-	@$(call build,mutants)
-	@build/mutants/tests/dst/dst --mutants
+mutants: setup ## show that the tests notice every planted bug (MUTANT_SEEDS=100 per bug)
+	@$(call build,mutants) --target dst mrc_script
+	@scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS)
 
 fuzz: setup ## run each fuzz target for a while (SECONDS=60)
 	@$(call build,fuzz)
