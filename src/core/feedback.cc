@@ -8,7 +8,6 @@
 namespace mrc::core {
 namespace {
 
-constexpr std::uint32_t kReceivedUnitsMask = 0xFF'FFFF;
 constexpr std::uint32_t kHalfReceivedUnits = 0x80'0000;
 constexpr std::uint32_t kMessageCountMask = 0xFF'FFFF;
 
@@ -46,7 +45,8 @@ bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
   if (view.cumulative + window_psns_ < window_.oldest()) return false;  // of another age
   view.base = view.cumulative + static_cast<Sequence>(std::int64_t{sack.bitmap_offset});
   view.bitmap = sack.bitmap;
-  const std::uint32_t ahead = (sack.received_units - newest_received_units_) & kReceivedUnitsMask;
+  const std::uint32_t ahead =
+      (sack.received_units - newest_received_units_) & wire::kReceivedUnitsMask;
   view.fresh = view.cumulative + 1 >= window_.oldest() && ahead < kHalfReceivedUnits;
   if (view.fresh) newest_received_units_ = sack.received_units;
   if (MRC_BUG(kStaleSackIsFresh)) view.fresh = true;

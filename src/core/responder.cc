@@ -16,7 +16,6 @@ constexpr std::uint32_t kMinSackCredit = 1024;
 constexpr std::uint8_t kCorruptBeforeSkip = 3;
 constexpr std::uint32_t kMaxOutOfOrder = 0x7FFF;
 constexpr unsigned kReceivedUnitShift = 8;
-constexpr std::uint32_t kReceivedUnitsMask = 0xFF'FFFF;
 
 void fail(Answer& answer, std::uint8_t syndrome, CompletionStatus status) {
   answer.kind = AnswerKind::kNak;
@@ -303,7 +302,7 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
   const std::uint64_t round_up = (std::uint64_t{1} << kReceivedUnitShift) - 1;
   sack.received_units =
       static_cast<std::uint32_t>((received_bytes_ + round_up) >> kReceivedUnitShift) &
-      kReceivedUnitsMask;
+      wire::kReceivedUnitsMask;
 }
 
 Status Responder::set_window_units(std::uint8_t units) {

@@ -89,6 +89,9 @@ inline constexpr std::uint8_t kSyndromeNakRemoteOperation = 0x63;
 inline constexpr std::uint8_t kSyndromeNakImmediateLimit = 0x65;     // our choice of value
 inline constexpr std::uint8_t kSyndromeNakReceiveQueueEmpty = 0x66;  // our choice of value
 
+// rcvd_bytes counts in units of 256 B modulo this plus one.
+inline constexpr std::uint32_t kReceivedUnitsMask = 0xFF'FFFF;
+
 // What a SACK tells about the path of the packet it answers.
 enum class PathMark : std::uint8_t { kNone = 0, kSkipOnce = 1, kAlwaysSkip = 2, kReserved = 3 };
 
