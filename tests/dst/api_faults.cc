@@ -168,7 +168,7 @@ core::SendRequest ApiFaults::bad_request(EndRef ref) {
   core::SendRequest request =
       world_.workload.make_request(ref, {1 + random_.below(mtu), false, true});
   const std::uint64_t end = region.what.address + region.what.length;
-  switch (random_.below(6)) {
+  switch (random_.below(8)) {
     case 0:
       request.remote_key = Rkey{static_cast<std::uint32_t>(random_.bits())};
       break;
@@ -185,12 +185,17 @@ core::SendRequest ApiFaults::bad_request(EndRef ref) {
     case 4:
       request.remote_address = ~std::uint64_t{0} - random_.below(request.length);
       break;
-    default:  // the key of another region
-      request.remote_key = memory.region(random_.below(static_cast<std::uint32_t>(memory.size())))
-                               .key.value_or(Rkey{0});
-      request.remote_address = end - 4;
-      request.length = 8;
+    default: {  // another region, which may be of another domain or not for writing
+      const auto& other = memory.region(random_.below(static_cast<std::uint32_t>(memory.size())));
+      request.remote_key = other.key.value_or(Rkey{0});
+      request.remote_address = other.what.address;
       break;
+    }
+  }
+  const ProtectionDomain domain = target.config.domain;
+  if (memory.allows_write(domain, request.remote_key, request.remote_address, request.length)) {
+    request.remote_address = end - request.length + 1;
+    request.remote_key = region.key.value_or(Rkey{0});
   }
   return request;
 }
@@ -208,7 +213,6 @@ void ApiFaults::starve_receives(EndRef ref) {
   End& end = connection.ends[ref.side];
   End& peer = connection.ends[1 - ref.side];
   connection.add_doom(Doom::kReceiveMissing);
-  connection.add_doom(Doom::kImmediateLimit);
   world_.workload.stop_receives(ref.peer());
   world_.workload.retire(ref.connection);
   const Flow& flow = connection.flows[ref.side];
@@ -219,13 +223,14 @@ void ApiFaults::starve_receives(EndRef ref) {
   end.offended = true;
 }
 
+// More than the peer can stash, though not more than it has receives for: the engine holds them
+// back.
 void ApiFaults::flood_immediates(EndRef ref) {
-  Connection& connection = world_.model.connection(ref.connection);
-  connection.add_doom(Doom::kImmediateLimit);
-  connection.add_doom(Doom::kReceiveMissing);
-  world_.workload.retire(ref.connection);
+  const Connection& connection = world_.model.connection(ref.connection);
+  const Flow& flow = connection.flows[ref.side];
   const std::uint32_t count = connection.ends[ref.side].rts.max_wimm + random_.between(1, 8);
   for (std::uint32_t i = 0; i < count; ++i) {
+    if (flow.immediates().size() >= connection.ends[1 - ref.side].receives_posted) return;
     const auto request = world_.workload.make_request(ref, {0, true, true});
     if (!world_.workload.post(ref, request).ok()) return;
   }

@@ -8,21 +8,6 @@
 #include "dst/world.h"
 
 namespace mrc::dst {
-namespace {
-
-// How many packets of the flow the peer says to have without a gap; negative when it does not say.
-// SACKs and transport ACKs both name the cumulative PSN.
-std::int64_t contiguous_told(const Flow& flow, const wire::Packet& packet) {
-  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
-    return flow.packet_number(sack->cumulative) + 1;
-  }
-  const auto* ack = std::get_if<wire::Ack>(&packet.body);
-  if (ack == nullptr || ack->syndrome != wire::kSyndromeAck) return -1;
-  return flow.packet_number(packet.bth.psn) + 1;
-}
-
-}  // namespace
-
 void Checker::on_corrupt_arrival(const Host& host, const core::Arrival& arrival,
                                  const wire::Packet& packet) {
   const auto to = world_.model.find(host.id(), packet.bth.destination);
@@ -91,6 +76,11 @@ void Checker::check_write_arrival(Host& host, const Received& received) {
   MRC_CHECK(received.result.placement.length == 0 && received.result.drop != DropReason::kNone,
             "host %u took a duplicate, trimmed or refused packet: %s", host.id(),
             describe(received.packet).c_str());
+  if (received.result.drop == DropReason::kDuplicate) {
+    End& end = world_.model.end(*to);
+    ++end.duplicates_arrived;
+    if (flow.first_message_done()) end.duplicates.on_cause(world_.stage.now);
+  }
   const bool live = world_.model.end(*to).state == EndState::kLive &&
                     !world_.model.connection(to->connection).doomed();
   MRC_CHECK(!live || !whole || refused || received.result.drop == DropReason::kDuplicate,
@@ -152,9 +142,6 @@ void Checker::check_refused_write(EndRef to, std::uint64_t number, bool legal,
     case DropReason::kQpNotReady:
       entitled = connection.doomed();
       break;
-    case DropReason::kImmediateLimit:
-      entitled = connection.doomed_by(Doom::kImmediateLimit);
-      break;
     case DropReason::kReceiveQueueEmpty:
       entitled = connection.doomed_by(Doom::kReceiveMissing);
       break;
@@ -165,20 +152,12 @@ void Checker::check_refused_write(EndRef to, std::uint64_t number, bool legal,
             drop_reason_name(received.result.drop), describe(received.packet).c_str());
 }
 
-void Checker::check_feedback_arrival(const Host& host, const Received& received) {
+void Checker::check_feedback_arrival(Host& host, const Received& received) {
   const auto to = world_.model.find(host.id(), received.packet.bth.destination);
   const Flight& flight = received.flight;
   const bool genuine = flight.provenance == Provenance::kGenuine && !flight.misdirected;
   const bool of_this_connection = to.has_value() && genuine && flight.origin == to->peer();
-  if (of_this_connection) {
-    if (received.result.drop != DropReason::kNone) return;
-    End& end = world_.model.end(*to);
-    const std::int64_t told = contiguous_told(world_.model.outgoing(*to), received.packet);
-    if (told > static_cast<std::int64_t>(end.known_contiguous)) {
-      end.known_contiguous = static_cast<std::uint64_t>(told);
-    }
-    return;
-  }
+  if (of_this_connection) return on_feedback(host, *to, received);
   // What an earlier connection with the same numbers said is out of date, not forged: it may be
   // looked at, and all other checks see to it that it does no harm.
   if (genuine || flight.provenance == Provenance::kHarmless) return;

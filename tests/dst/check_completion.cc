@@ -139,15 +139,13 @@ void Checker::check_failure_allowed(EndRef ref, core::CompletionStatus status) {
     case CompletionStatus::kRetryExceeded:
       entitled = connection.doomed_by(Doom::kRetries);
       world_.stage.count(Fault::kRetryExhaustion);
+      check_retries_used_up(ref);
       break;
     case CompletionStatus::kRemoteAccess:
       entitled = connection.doomed_by(Doom::kAccess);
       break;
     case CompletionStatus::kReceiveMissing:
       entitled = connection.doomed_by(Doom::kReceiveMissing);
-      break;
-    case CompletionStatus::kImmediateLimit:
-      entitled = connection.doomed_by(Doom::kImmediateLimit);
       break;
     case CompletionStatus::kRemoteOperation:
       entitled = true;

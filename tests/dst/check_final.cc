@@ -28,12 +28,30 @@ void Checker::on_event(Host& host, const core::Event& event) {
                     static_cast<unsigned>(event.port) <= world_.stage.swarm.ports,
                 "event about port %u, which does not exist", static_cast<unsigned>(event.port));
       break;
+    case core::EventKind::kRemotePorts:
+      check_remote_ports_event(host, event);
+      break;
     case core::EventKind::kEndpointAnswer:
       world_.api_faults.on_answer(host, event);
       break;
     default:
       break;
   }
+}
+
+void Checker::check_remote_ports_event(const Host& host, const core::Event& event) {
+  const auto peer = static_cast<unsigned>(event.peer.low - 1);
+  MRC_CHECK(peer < world_.hosts.size() && world_.hosts[peer]->address() == event.peer,
+            "host %u heard of the ports of an address nobody has", host.id());
+  MRC_CHECK(world_.hosts[peer]->had_ports(event.ports),
+            "host %u says that host %u has ports %#x, which was never so", host.id(), peer,
+            event.ports.bits());
+  remote_ports_[{host.id(), peer}] = event.ports;
+}
+
+void Checker::on_connect(unsigned host_a, unsigned host_b) {
+  remote_ports_.erase({host_a, host_b});
+  remote_ports_.erase({host_b, host_a});
 }
 
 void Checker::check_agreement() {
@@ -91,6 +109,8 @@ void Checker::check_end(EndRef ref) {
             "queue pair %06x holds %u receives of %zu", qp, status.receives_outstanding,
             end.receives.size());
   check_paths_recovered(ref, status);
+  check_tallies(ref, status);
+  check_path_order(ref, status);
 }
 
 // Paths that work again are found again.

@@ -9,6 +9,8 @@ namespace mrc::dst {
 namespace {
 
 constexpr std::uint32_t kMsnMask = 0xFF'FFFF;
+// An answer follows its cause within this time: there may be others in front of it.
+constexpr DurationNs kAnswerNs = 2 * kMicrosecondNs;
 // How often the congestion window is compared after a send.
 constexpr std::uint32_t kWindowSampling = 16;
 
@@ -34,12 +36,15 @@ EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacke
             "queue pair %06x sends to queue pair %06x instead of %06x", hex(tx.local_qp),
             hex(tx.packet.bth.destination), hex(end.rtr.remote_qp));
   if (wire::is_write(tx.packet.bth.opcode)) {
-    check_write(*from, tx);
+    check_write(*from, free, tx);
     if (random_.one_in(kWindowSampling)) check_congestion_window(host, *from);
     return *from;
   }
   ++control_packets_;
   MRC_CHECK(tx.payload_length == 0, "a control packet has a payload");
+  if (std::holds_alternative<wire::Probe>(tx.packet.body)) {
+    world_.model.end(*from).last_probe = host.clock();
+  }
   if (const auto* sack = std::get_if<wire::Sack>(&tx.packet.body)) check_sack(*from, *sack);
   if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body)) check_ack(*from, *ack);
   if (const auto* nack = std::get_if<wire::Nack>(&tx.packet.body)) check_nack(*from, *nack);
@@ -64,8 +69,8 @@ void Checker::check_route(const Host& host, PortMask free, const core::TxPacket&
             tx.entropy);
 }
 
-void Checker::check_write(EndRef from, const core::TxPacket& tx) {
-  const End& end = world_.model.end(from);
+void Checker::check_write(EndRef from, PortMask free, const core::TxPacket& tx) {
+  End& end = world_.model.end(from);
   Flow& flow = world_.model.outgoing(from);
   const unsigned qp = hex(tx.local_qp);
   MRC_CHECK(end.state == EndState::kLive, "queue pair %06x sends data after it failed", qp);
@@ -83,17 +88,22 @@ void Checker::check_write(EndRef from, const core::TxPacket& tx) {
   MRC_CHECK(packet < flow.posted_packets(), "queue pair %06x sends PSN %06x, nothing was posted",
             qp, tx.packet.bth.psn.value());
   check_write_fields(from, packet, tx);
+  check_remote_port(from, tx);
   check_window(from, packet);
   ++data_packets_;
   payload_bytes_ += tx.payload_length;
   const bool is_new = packet == flow.sent_packets();
   MRC_CHECK(tx.packet.bth.retransmission != is_new, "PSN %06x of queue pair %06x: rtx is %d",
             tx.packet.bth.psn.value(), qp, tx.packet.bth.retransmission);
-  if (is_new) return flow.on_sent_new();
-  ++retransmissions_;
-  MRC_CHECK(packet >= end.known_contiguous,
-            "queue pair %06x sends PSN %06x again although the peer has said that it has it", qp,
-            tx.packet.bth.psn.value());
+  if (is_new) {
+    check_immediates_in_flight(from, packet);
+    flow.on_sent_new();
+  } else {
+    ++retransmissions_;
+    check_retransmission(from, packet, free, tx);
+  }
+  end.history.on_sent(packet, tx.ev, tx.traffic_class);
+  end.last_data = world_.hosts[end.host]->clock();
 }
 
 void Checker::check_write_fields(EndRef from, std::uint64_t packet, const core::TxPacket& tx) {
@@ -123,6 +133,20 @@ void Checker::check_write_fields(EndRef from, std::uint64_t packet, const core::
             "PSN %06x has RQMSN %u, not %u", psn, write.receive_msn, receive_msn);
   MRC_CHECK(!wire::has_immediate(shape.opcode) || write.immediate == request.immediate,
             "PSN %06x has immediate %#x, not %#x", psn, write.immediate, request.immediate);
+}
+
+// No data goes to a port of which the peer has said that it is down, as long as another is left.
+void Checker::check_remote_port(EndRef from, const core::TxPacket& tx) const {
+  const End& end = world_.model.end(from);
+  const Host& host = *world_.hosts[end.host];
+  const auto entry = remote_ports_.find({end.host, static_cast<unsigned>(tx.destination.low - 1)});
+  // The world knows what the engine knows only where events are read at once.
+  const bool current = host.events_lost() == 0 && !world_.stage.swarm.on(Fault::kSlowConsumer);
+  if (entry == remote_ports_.end() || !current) return;
+  const PortMask usable = entry->second & host.ports_up() & end.init.ev_profile->ports();
+  MRC_CHECK(usable.empty() || usable.contains(tx.port),
+            "queue pair %06x sends data on port %u, which its peer has called down",
+            hex(tx.local_qp), static_cast<unsigned>(tx.port));
 }
 
 // New PSNs stay in [cack + 1, cack + MPR], with cack as far as the peer's answers have told it.
@@ -184,9 +208,13 @@ void Checker::check_sack(EndRef from, const wire::Sack& sack) {
 }
 
 void Checker::check_ack(EndRef from, const wire::Ack& ack) {
+  End& end = world_.model.end(from);
+  for (Tally* tally : {&end.duplicates, &end.probes}) {
+    if (tally->last >= 0 && world_.stage.now - tally->last <= kAnswerNs) ++tally->answered;
+  }
   const Connection& connection = world_.model.connection(from.connection);
   const Flow& flow = world_.model.incoming(from);
-  const unsigned qp = hex(world_.model.end(from).config.number);
+  const unsigned qp = hex(end.config.number);
   if (ack.syndrome != wire::kSyndromeAck) {
     MRC_CHECK(connection.doomed(), "queue pair %06x sends NAK %#x without a cause", qp,
               ack.syndrome);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "base/types.h"
 #include "core/endpoint.h"
@@ -23,6 +26,8 @@ class Checker {
   // connection for endpoint operations.
   EndRef on_transmit(const Host& host, PortMask free, const core::TxPacket& tx);
 
+  // What a queue pair looked like before it was given a NACK.
+  void before_arrival(const Host& host, const wire::Packet& packet);
   // Each packet an engine was given, with its answer; before the payload is copied.
   struct Received {
     const Flight& flight;
@@ -36,6 +41,9 @@ class Checker {
 
   void on_completion(Host& host, const core::Completion& completion);
   void on_event(Host& host, const core::Event& event);
+  // The engines of these hosts begin to talk, perhaps anew: what one said about its ports is
+  // history.
+  void on_connect(unsigned host_a, unsigned host_b);
 
   // After the engine said it has nothing more to send: with every port free a deadline must exist
   // while there is work, and now and then all its books are compared.
@@ -44,7 +52,6 @@ class Checker {
   // At the end: both ends agree, everything posted is done, memory equals the reference.
   void check_agreement();
   void check_memory();
-  void check_quiet_traffic();
 
   std::uint64_t data_packets() const { return data_packets_; }
   std::uint64_t retransmissions() const { return retransmissions_; }
@@ -56,13 +63,29 @@ class Checker {
  private:
   // transmit
   void check_route(const Host& host, PortMask free, const core::TxPacket& tx) const;
-  void check_write(EndRef from, const core::TxPacket& tx);
+  void check_write(EndRef from, PortMask free, const core::TxPacket& tx);
   void check_write_fields(EndRef from, std::uint64_t packet, const core::TxPacket& tx);
+  void check_remote_port(EndRef from, const core::TxPacket& tx) const;
   void check_window(EndRef from, std::uint64_t packet);
+  void check_immediates_in_flight(EndRef from, std::uint64_t packet);
   void check_congestion_window(const Host& host, EndRef from);
   void check_sack(EndRef from, const wire::Sack& sack);
   void check_ack(EndRef from, const wire::Ack& ack);
   void check_nack(EndRef from, const wire::Nack& nack);
+
+  // recovery
+  void check_retransmission(EndRef from, std::uint64_t packet, PortMask free,
+                            const core::TxPacket& tx);
+  void check_other_path(EndRef from, std::uint64_t packet, PortMask free,
+                        const core::TxPacket& tx) const;
+  void check_backoff(EndRef from, const core::QpStatus& status);
+  void check_tail_probe(EndRef from, const core::QpStatus& status) const;
+  void check_retries_used_up(EndRef ref) const;
+  void on_feedback(Host& host, EndRef to, const Received& received);
+  bool note_told(EndRef to, const wire::Packet& packet);
+  void check_nack_taken(Host& host, EndRef to, const Received& received);
+  void check_tallies(EndRef ref, const core::QpStatus& status) const;
+  void check_path_order(EndRef ref, const core::QpStatus& status) const;
 
   // arrival
   void check_write_arrival(Host& host, const Received& received);
@@ -70,7 +93,7 @@ class Checker {
   void check_new_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
   void check_refused_write(EndRef to, std::uint64_t number, bool legal, const Received& received);
   void take_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
-  void check_feedback_arrival(const Host& host, const Received& received);
+  void check_feedback_arrival(Host& host, const Received& received);
 
   // completion
   void check_send_completion(EndRef ref, const core::Completion& completion);
@@ -84,12 +107,16 @@ class Checker {
   void check_status(Host& host, EndRef ref);
   void check_send_books(EndRef ref, const core::QpStatus& status);
   void check_peer_books(Host& host, EndRef ref, const core::QpStatus& status);
+  void check_remote_ports_event(const Host& host, const core::Event& event);
   void check_end(EndRef ref);
   void check_failed_end(EndRef ref);
   void check_paths_recovered(EndRef ref, const core::QpStatus& status);
 
   World& world_;
   Random random_;
+  std::optional<core::QpStatus> before_nack_;
+  // What the engine of a host said about the ports of another: (host, peer).
+  std::map<std::pair<unsigned, unsigned>, PortMask> remote_ports_;
   std::uint64_t data_packets_ = 0;
   std::uint64_t retransmissions_ = 0;
   std::uint64_t control_packets_ = 0;

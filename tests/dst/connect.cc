@@ -136,6 +136,7 @@ std::uint32_t Workload::connect(unsigned host_a, unsigned host_b, const Numbers&
   agree(connection.ends[1], connection.ends[0]);
   for (End& end : connection.ends)
     add_region(end, 24 * path_mtu + random_.below(200'000));
+  world_.checker.on_connect(host_a, host_b);
   const std::uint32_t uid = world_.model.add(std::move(connection)).uid;
   const std::uint64_t packets =
       world_.stage.swarm.packets / (2 * world_.stage.swarm.connections) + 1;

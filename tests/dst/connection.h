@@ -12,6 +12,7 @@
 #include "base/types.h"
 #include "core/config.h"
 #include "dst/flow.h"
+#include "dst/send_history.h"
 
 namespace mrc::dst {
 
@@ -27,7 +28,6 @@ struct EndRef {
 enum class Doom : std::uint8_t {
   kAccess = 1,          // a write that must be refused was posted, or its region invalidated
   kReceiveMissing = 2,  // an immediate was posted without a receive for it
-  kImmediateLimit = 4,  // more immediates in flight than agreed
   kRetries = 8,         // retries are limited, or the peer is gone
   kLocal = 16,          // fail_qp was called on one side
 };
@@ -36,6 +36,18 @@ enum class EndState : std::uint8_t {
   kLive,
   kFailed,  // an error was reported; everything posted is to be flushed
   kGone,    // destroyed, or its host crashed: nothing may be heard of it again
+};
+
+// Something that happens again and again and has to have its effect at least now and then.
+struct Tally {
+  std::uint64_t count = 0;
+  std::uint64_t answered = 0;
+  TimeNs last = -1;
+
+  void on_cause(TimeNs now) {
+    ++count;
+    last = now;
+  }
 };
 
 // A queue pair as its owner set it up, and what its program has seen of it.
@@ -63,8 +75,24 @@ struct End {
   std::uint64_t receives_posted = 0;
   std::uint32_t immediates_delivered = 0;
 
-  // Observations for checks that need history.
-  std::uint64_t known_contiguous = 0;  // of the flow it sends: what the peer's answers told
+  // As a sender: what it was told, and when. Times are by its host's clock.
+  SendHistory history;
+  std::uint64_t known_contiguous = 0;
+  std::uint32_t known_messages = 0;  // by transport ACKs
+  TimeNs last_progress = 0;          // a packet was acknowledged for the first time, or work began
+  TimeNs last_heard = 0;
+  TimeNs last_data = 0;
+  TimeNs last_probe = 0;
+  TimeNs timeouts_since = -1;  // value of last_progress that timeouts_base belongs to
+  std::uint64_t timeouts_base = 0;
+  std::uint64_t timeouts_seen = 0;
+  Tally repeats_overtaken;  // packets sent again that were overtaken on their path
+  Tally trims;              // trim NACKs; answered: the window became smaller
+
+  // As a receiver.
+  Tally duplicates;  // answered: by a transport ACK soon after
+  Tally probes;
+  std::uint64_t duplicates_arrived = 0;
   std::uint64_t nominal_bytes_arrived = 0;
   // What packets came in with; looked up, never iterated.
   std::unordered_set<std::uint32_t> entropies_seen;

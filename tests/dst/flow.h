@@ -63,6 +63,9 @@ class Flow {
   bool message_arrived(std::size_t number) const {
     return messages_[number].arrived == messages_[number].packet_count;
   }
+  bool first_message_done() const {
+    return !messages_.empty() && contiguous_ >= messages_.front().packet_count;
+  }
   bool all_arrived() const { return contiguous_ == posted_packets(); }
 
   void on_sent_new() { ++sent_; }

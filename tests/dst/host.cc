@@ -110,7 +110,21 @@ void Host::restart() {
             created.status().what());
   engine_ = std::move(created).value();
   ports_up_ = PortMask::first(config_.port_count);
+  port_masks_.insert(ports_up_.bits());
   MRC_CHECK(engine_->ports_up() == ports_up_, "a new endpoint does not have all ports up");
+  add_decoys();
+}
+
+// Regions that nobody may write to: of a domain without queue pairs, and without the right.
+void Host::add_decoys() {
+  static constexpr std::uint64_t kBytes = 16'384;
+  for (std::uint32_t domain = 1; domain <= 3; ++domain) {
+    const std::uint64_t address = (std::uint64_t{0xDEC0} << 40) + memory_.size() * 0x10'0000;
+    const core::MemoryRegion region{address, kBytes, ProtectionDomain{domain}, domain == 3};
+    const auto key = engine_->register_memory(region, keys_);
+    MRC_CHECK(key.ok(), "register_memory refused a good region: %s", key.status().what());
+    memory_.set_key(memory_.add_region(region), key.value());
+  }
 }
 
 void Host::crash() {
@@ -131,6 +145,7 @@ void Host::set_port_up(PortId port, bool up) {
   MRC_CHECK(status.ok(), "set_port_up(%u, %d) failed: %s", static_cast<unsigned>(port), up,
             status.what());
   ports_up_ = up ? ports_up_.with(port) : ports_up_.without(port);
+  port_masks_.insert(ports_up_.bits());
   MRC_CHECK(engine_->ports_up() == ports_up_, "ports_up() does not show what set_port_up said");
   pump();
 }
@@ -183,6 +198,7 @@ void Host::receive(Flight& flight) {
     read.arrival.refusal =
         random_.one_in(2) ? core::CallerRefusal::kNoPacketBuffer : core::CallerRefusal::kNoResource;
   }
+  world_.checker.before_arrival(*this, read.packet);
   const core::RxResult result = call_on_packet(read.arrival, read.packet);
   world_.stage.trace.arrived(world_.stage.now, flight, result);
   world_.checker.on_arrival(*this, {flight, read.arrival, read.packet, result});

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/types.h"
@@ -43,6 +44,8 @@ class Host {
   PortMask ports_up() const { return ports_up_; }
   const std::vector<std::unique_ptr<core::EvProfile>>& profiles() const { return profiles_; }
   core::EvProfile& profile(std::size_t index) { return *profiles_[index]; }
+  // Every set of ports this host ever had up.
+  bool had_ports(PortMask ports) const { return port_masks_.contains(ports.bits()); }
   std::uint64_t events_lost() const { return engine_->counters().events_dropped; }
 
   // Things that happen.
@@ -67,6 +70,7 @@ class Host {
 
  private:
   void make_profiles();
+  void add_decoys();
   void receive(Flight& flight);
   void refuse(const Flight& flight, DropReason reason);
   core::RxResult call_on_packet(const core::Arrival& arrival, const wire::Packet& packet);
@@ -93,6 +97,7 @@ class Host {
   core::EndpointConfig config_;
 
   PortMask ports_up_;
+  std::set<std::uint32_t> port_masks_;
   std::array<TimeNs, kMaxPorts> busy_until_{};
   TimeNs port_wake_ = kNever;           // when kPortFree is scheduled
   TimeNs timer_deadline_ = kNever;      // what kHostTimer is scheduled for, by the host's clock

@@ -18,6 +18,10 @@ namespace mrc::dst {
 namespace {
 
 int run_one(const Options& options) {
+  if (!options.mutant.empty() && !plant_bug(options.mutant)) {
+    std::fprintf(stderr, "dst: no planted bug '%s' in this build\n", options.mutant.c_str());
+    return 2;
+  }
   const SeedResult result = run_seed(options.seed, options.log ? stdout : nullptr);
   if (result.ok) {
     std::printf("seed %" PRIu64 " passed: %" PRIu64 " packets, %" PRIu64

@@ -15,6 +15,9 @@ struct MutantOptions {
   std::string results;  // file, or empty
 };
 
+// Switches on one planted bug in this process. False if there is none of that name in this build.
+bool plant_bug(const std::string& name);
+
 // Prints a table. Returns the exit status: 0 all caught, 1 a bug survived, 2 no bugs in this build.
 int run_mutants(const MutantOptions& options);
 

@@ -11,7 +11,7 @@ namespace mrc::dst {
 
 const char kUsage[] =
     "Usage: dst --seeds N [--first S] [--jobs J] [--hash] [--results FILE]\n"
-    "       dst --seed N [--log]\n"
+    "       dst --seed N [--log] [--mutant NAME]\n"
     "       dst --seed-file FILE... [--jobs J] [--results FILE]\n"
     "       dst --mutants [--mutant NAME] [--seeds-per-mutant N] [--jobs J] [--results FILE]\n"
     "\n"
@@ -25,7 +25,7 @@ const char kUsage[] =
     "  --failures N          stop after N failed seeds, default 16\n"
     "  --hash                print one hash of all traces, to compare builds\n"
     "  --mutants             switch on each planted bug in turn; every one must be caught\n"
-    "  --mutant NAME         only this planted bug\n"
+    "  --mutant NAME         only this planted bug; with --seed in that one run\n"
     "  --seeds-per-mutant N  give up after N seeds, default 1000\n"
     "  --results FILE        write what was measured as JSON\n"
     "\n"

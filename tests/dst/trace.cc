@@ -31,9 +31,9 @@ const char* trim_name(core::TrimState trim) {
     case core::TrimState::kWhole:
       return "";
     case core::TrimState::kTrimmed:
-      return " trimmed";
+      return "trimmed ";
     case core::TrimState::kTrimmedLastHop:
-      return " trimmed at the last hop";
+      return "trimmed at the last hop ";
   }
   return "?";
 }

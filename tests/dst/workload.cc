@@ -137,6 +137,9 @@ Status Workload::post(EndRef ref, const core::SendRequest& request, bool holds_r
   const End& end = world_.model.end(ref);
   const Status status = world_.hosts[end.host]->post_send(end.config.number, request);
   if (!status.ok()) return status;
+  if (end.known_messages == world_.model.outgoing(ref).messages().size()) {
+    world_.model.end(ref).last_progress = world_.hosts[end.host]->clock();
+  }
   world_.model.outgoing(ref).post(request);
   program(ref).held.push_back(holds_range);
   world_.stage.trace.say(world_.stage.now,

@@ -12,8 +12,8 @@ namespace {
 // Time after the drain in which idle paths are found again and the network falls silent.
 constexpr DurationNs kSettleNs = 200 * kMillisecondNs;
 constexpr DurationNs kSilenceNs = 5 * kMillisecondNs;
-// The longest time between two probes of a path, and how many rounds of them the search for the only
-// path may take, per pair of a forward and a reverse path.
+// The longest time between two probes of a path, and how many rounds of them the search for the
+// only path may take, per pair of a forward and a reverse path.
 constexpr DurationNs kProbeCapNs = 10 * kMillisecondNs;
 constexpr DurationNs kSearchRounds = 8;
 // How often the drain looks whether all is done.
