@@ -258,7 +258,8 @@ Requester::Verdict Requester::on_timer(TimeNs now) {
     tail_probe_due_ = true;
     if (tail_probes_ < kMaxBackoffShift) ++tail_probes_;
   }
-  if (work_outstanding() && now >= progress_at_ + retry_interval()) return expire_retry(now);
+  const bool expired = work_outstanding() && now >= progress_at_ + retry_interval();
+  if (expired && !MRC_BUG(kNoRetryTimer)) return expire_retry(now);
   return {};
 }
 
