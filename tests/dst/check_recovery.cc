@@ -101,7 +101,9 @@ void Checker::check_tail_probe(EndRef from, const core::QpStatus& status) const 
   const bool all_up = host.ports_up() == PortMask::first(swarm.ports);
   const DurationNs half = retry_interval(end) / 2;
   if (!all_up || status.good_evs < 2 || status.smoothed_rtt_ns == 0) return;
-  const TimeNs quiet_since = std::max(end.last_data, end.last_heard);
+  // Something is unanswered, and nothing else was said since.
+  const TimeNs quiet_since = end.last_data;
+  if (end.last_heard >= quiet_since) return;
   if (half < 8 * status.smoothed_rtt_ns || host.clock() - quiet_since < half) return;
   MRC_CHECK(end.last_probe >= quiet_since,
             "queue pair %06x was quiet for %" PRId64 " us and waited for its retry timer",

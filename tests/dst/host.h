@@ -1,6 +1,7 @@
 // A host: one engine, its memory, its clock, its ports, and the driver loop around them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -61,7 +62,7 @@ class Host {
   void pump();
 
   // Faults.
-  void pause_until(TimeNs until) { paused_until_ = until; }
+  void pause_until(TimeNs until) { paused_until_ = std::max(paused_until_, until); }
   TimeNs paused_until() const { return paused_until_; }
   void set_port_up(PortId port, bool up);
   void jump_clock(DurationNs ahead_ns);

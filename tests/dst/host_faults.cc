@@ -72,7 +72,6 @@ void HostFaults::on_restart(unsigned id) {
 
 void HostFaults::heal() {
   for (const auto& host : world_.hosts) {
-    host->pause_until(0);
     if (!host->alive()) on_restart(host->id());
   }
 }
