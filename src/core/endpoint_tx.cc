@@ -94,7 +94,8 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
       qp.paths->planes_in_use().contains(entry.port)) {
     return false;
   }
-  out.ev = qp.paths->choose_control(free_ports, entry.port);
+  out.ev = qp.state == QpState::kError ? qp.paths->sweep(free_ports)
+                                       : qp.paths->choose_control(free_ports, entry.port);
   if (out.ev == kNoEv) return false;
   address(qp, out);
   out.traffic_class = TrafficClass::kControl;

@@ -47,8 +47,15 @@ bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
   view.bitmap = sack.bitmap;
   const std::uint32_t ahead =
       (sack.received_units - newest_received_units_) & wire::kReceivedUnitsMask;
-  view.fresh = view.cumulative + 1 >= window_.oldest() && ahead < kHalfReceivedUnits;
-  if (view.fresh) newest_received_units_ = sack.received_units;
+  // How many packets had arrived when it was written; small ones may share a unit of received
+  // bytes.
+  const Sequence arrived = view.cumulative + sack.out_of_order_count;
+  view.fresh = view.cumulative + 1 >= window_.oldest() && ahead < kHalfReceivedUnits &&
+               arrived >= newest_arrived_;
+  if (view.fresh) {
+    newest_received_units_ = sack.received_units;
+    newest_arrived_ = arrived;
+  }
   if (MRC_BUG(kStaleSackIsFresh)) view.fresh = true;
   return true;
 }

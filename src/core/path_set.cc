@@ -192,7 +192,7 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
   const PortMask ports = free_ports & profile_->ports();
   if (ports.empty()) return kNoEv;
   if (in_doubt() && prng_.below(2) == 0) {
-    const EvIndex ev = sweep_ev(free_ports);
+    const EvIndex ev = sweep(free_ports);
     if (ev != kNoEv) return ev;
   }
   PortMask candidates = ports & planes_in_use();
@@ -214,8 +214,7 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
   return control_ev(plane, turn);
 }
 
-// The next EV of all that are not denied, in turn.
-EvIndex PathSet::sweep_ev(PortMask free_ports) {
+EvIndex PathSet::sweep(PortMask free_ports) {
   const PortMask ports = free_ports & usable_ports_;
   for (unsigned tries = size(); tries > 0; --tries) {
     const EvIndex ev{sweep_cursor_};

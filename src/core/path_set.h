@@ -71,6 +71,10 @@ class PathSet {
   // With no plane in use, any EV on a free port of the profile. Counts nothing, changes no SKIP.
   EvIndex choose_control(PortMask free_ports, PortId preferred);
 
+  // The next EV of all that are not denied, good or bad, in turn: for answers that nothing will
+  // ever tell us the fate of. kNoEv when no free port is usable.
+  EvIndex sweep(PortMask free_ports);
+
   // Feedback.
   void on_marked(EvIndex ev);
   void on_trimmed(EvIndex ev);
@@ -166,7 +170,6 @@ class PathSet {
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
   Plane& next_control_plane(PortMask candidates);
   EvIndex control_ev(Plane& plane, unsigned turn);
-  EvIndex sweep_ev(PortMask free_ports);
 
   // Moving EVs between the parts of their plane.
   bool is_good(unsigned position) const {

@@ -215,7 +215,8 @@ class Requester {
   bool message_open_ = false;  // message(segmented_) is partly sent
 
   std::uint32_t window_psns_ = 0;
-  std::uint32_t newest_received_units_ = 0;
+  std::uint32_t newest_received_units_ = 0;  // of the newest SACK, with the packets it had seen
+  Sequence newest_arrived_ = 0;
   bool started_ = false;
 
   // Loss detection.
