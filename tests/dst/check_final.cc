@@ -17,7 +17,8 @@ void Checker::on_event(Host& host, const core::Event& event) {
   switch (event.kind) {
     case core::EventKind::kQpError: {
       const auto ref = world_.model.find(host.id(), event.qp);
-      if (!ref) break;  // destroyed before its event was read
+      // It may have been destroyed before its event was read, and its number used again.
+      if (!ref || event.time < world_.model.end(*ref).created) break;
       MRC_CHECK(world_.model.connection(ref->connection).doomed(),
                 "queue pair %06x reports failure '%s' without a cause", hex(event.qp),
                 core::completion_status_name(event.status));

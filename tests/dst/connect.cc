@@ -181,9 +181,10 @@ std::uint64_t Workload::reserve_begin(EndRef target) const {
 }
 
 void Workload::bring_up(EndRef ref) {
-  const End& end = world_.model.end(ref);
+  End& end = world_.model.end(ref);
   Host& host = *world_.hosts[end.host];
   core::Endpoint& engine = host.engine();
+  end.created = host.clock();
   check_ok(engine.create_qp(end.config), "create_qp");
   check_ok(engine.init_qp(end.config.number, end.init), "init_qp");
   check_ok(engine.ready_to_receive(end.config.number, end.rtr), "ready_to_receive");

@@ -59,6 +59,7 @@ struct End {
   core::QpReadyToSend rts;
   std::size_t region = 0;  // on this host: where the peer writes
 
+  TimeNs created = 0;  // by its host's clock
   EndState state = EndState::kLive;
   std::uint8_t window_units = 0;  // receive window in force
   std::set<std::uint16_t> denied;

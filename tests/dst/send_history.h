@@ -18,8 +18,11 @@ class SendHistory {
     entry.ev = ev;
     entry.lane = lane(ev, traffic_class);
     entry.order = ++order_;
+    entry.refused = false;
     ++entry.copies;
   }
+  // A NACK named the packet.
+  void refuse(std::uint64_t packet) { packets_[packet].refused = true; }
 
   // The peer said that it has the packet. True when that is news.
   bool tell(std::uint64_t packet) {
@@ -39,10 +42,12 @@ class SendHistory {
   bool told(std::uint64_t packet) const { return packets_[packet].told; }
   bool sent_once(std::uint64_t packet) const { return packets_[packet].copies == 1; }
   EvIndex last_ev(std::uint64_t packet) const { return packets_[packet].ev; }
-  // A packet that was sent later on the same path in the same class has arrived.
+  // A packet that was sent later on the same path in the same class has arrived, and nothing else
+  // was said about this one.
   bool overtaken(std::uint64_t packet) const {
     const Entry& entry = packets_[packet];
-    return entry.lane < newest_told_.size() && newest_told_[entry.lane] > entry.order;
+    return !entry.refused && entry.lane < newest_told_.size() &&
+           newest_told_[entry.lane] > entry.order;
   }
 
  private:
@@ -52,6 +57,7 @@ class SendHistory {
     std::uint64_t order = 0;
     std::uint32_t copies = 0;
     bool told = false;
+    bool refused = false;
   };
   static std::uint32_t lane(EvIndex ev, core::TrafficClass traffic_class) {
     return 4 * static_cast<std::uint32_t>(ev) + static_cast<std::uint32_t>(traffic_class);

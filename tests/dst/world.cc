@@ -113,7 +113,8 @@ void World::heal() {
   stage.faults_on = false;
   workload.stop();
   TimeNs all_awake = stage.now;
-  for (const auto& host : hosts) all_awake = std::max(all_awake, host->paused_until());
+  for (const auto& host : hosts)
+    all_awake = std::max(all_awake, host->paused_until());
   run_until(all_awake);
   host_faults.heal();
   api_faults.heal();
