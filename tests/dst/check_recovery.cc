@@ -103,13 +103,14 @@ void Checker::check_tail_probe(EndRef from, const core::QpStatus& status) const 
   const bool all_up = host.ports_up() == PortMask::first(swarm.ports);
   const DurationNs half = retry_interval(end) / 2;
   if (!all_up || status.good_evs < 2 || status.smoothed_rtt_ns == 0) return;
-  // Something is unanswered, and nothing else was said since.
-  const TimeNs quiet_since = end.last_data;
-  if (end.last_heard >= quiet_since) return;
-  if (half < 8 * status.smoothed_rtt_ns || host.clock() - quiet_since < half) return;
-  MRC_CHECK(end.last_probe >= quiet_since,
+  // Something is unanswered and nothing was heard since. The delay of probes doubles, so one is
+  // enough.
+  if (end.last_heard >= end.last_data) return;
+  const DurationNs quiet = host.clock() - end.last_data;
+  if (half < 8 * status.smoothed_rtt_ns || quiet < half) return;
+  MRC_CHECK(end.last_probe >= end.last_heard,
             "queue pair %06x was quiet for %" PRId64 " us and waited for its retry timer",
-            hex(end.config.number), (host.clock() - quiet_since) / kMicrosecondNs);
+            hex(end.config.number), quiet / kMicrosecondNs);
 }
 
 void Checker::check_retries_used_up(EndRef ref) const {
@@ -203,6 +204,31 @@ void Checker::check_nack_taken(Host& host, EndRef to, const Received& received) 
   if (end.init.cc.algorithm == core::CcAlgorithm::kNone) return;
   ++end.trims.count;
   if (after.window_bytes < before_nack_->window_bytes) ++end.trims.answered;
+}
+
+// --- Effort
+// ----------------------------------------------------------------------------------------
+
+// What the sender does not know to have arrived may be sent three times, and a few packets more.
+void Checker::begin_drain() {
+  for (const EndRef ref : world_.model.ends()) {
+    End& end = world_.model.end(ref);
+    const std::uint64_t open = world_.model.outgoing(ref).posted_packets() - end.known_contiguous;
+    end.transmissions_allowed = end.history.transmissions() + 3 * open + kManyTimes;
+  }
+}
+
+void Checker::check_drain_effort() const {
+  if (world_.stage.swarm.one_path_for_ever) return;
+  for (const EndRef ref : world_.model.ends()) {
+    const End& end = world_.model.end(ref);
+    const bool healthy =
+        end.state == EndState::kLive && world_.model.end(ref.peer()).state == EndState::kLive;
+    MRC_CHECK(!healthy || end.history.transmissions() <= end.transmissions_allowed,
+              "queue pair %06x sent %" PRIu64 " packets, %" PRIu64
+              " would have been enough in a healthy network",
+              hex(end.config.number), end.history.transmissions(), end.transmissions_allowed);
+  }
 }
 
 // --- At the end ----------------------------------------------------------------------------------

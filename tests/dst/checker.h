@@ -49,6 +49,10 @@ class Checker {
   // while there is work, and now and then all its books are compared.
   void on_idle(Host& host, bool all_ports_free);
 
+  // Around the drain: a healthy network needs no storm of retransmissions.
+  void begin_drain();
+  void check_drain_effort() const;
+
   // At the end: both ends agree, everything posted is done, memory equals the reference.
   void check_agreement();
   void check_memory();

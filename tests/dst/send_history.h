@@ -39,6 +39,7 @@ class SendHistory {
   }
 
   std::uint64_t size() const { return packets_.size(); }
+  std::uint64_t transmissions() const { return order_; }
   bool told(std::uint64_t packet) const { return packets_[packet].told; }
   bool sent_once(std::uint64_t packet) const { return packets_[packet].copies == 1; }
   EvIndex last_ev(std::uint64_t packet) const { return packets_[packet].ev; }

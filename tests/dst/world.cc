@@ -147,12 +147,14 @@ DurationNs World::derive_drain_bound() const {
 void World::drain() {
   const TimeNs start = stage.now;
   drain_bound_ns = derive_drain_bound();
+  checker.begin_drain();
   while (!workload.all_finished()) {
     MRC_CHECK(stage.now - start <= drain_bound_ns,
               "%s is not done %" PRId64 " us after the faults stopped", unfinished().c_str(),
               drain_bound_ns / kMicrosecondNs);
     run_until(stage.now + kDrainStepNs);
   }
+  checker.check_drain_effort();
   drain_ns = stage.now - start;
   stage.trace.say(stage.now, "all done %" PRId64 " us after the faults stopped (bound %" PRId64 ")",
                   drain_ns / kMicrosecondNs, drain_bound_ns / kMicrosecondNs);
