@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMsnMask = 0xFF'FFFF;
 // An answer follows its cause within this time: there may be others in front of it.
-constexpr DurationNs kAnswerNs = 2 * kMicrosecondNs;
+constexpr DurationNs kAnswerNs = 20 * kMicrosecondNs;
 // How often the congestion window is compared after a send.
 constexpr std::uint32_t kWindowSampling = 16;
 
