@@ -82,12 +82,14 @@ UsidStep advance(IpAddress& carrier, Segment& segment) {
 }
 
 Status check_usid_plan(const UsidPlan& plan) {
-  if (!range_is_sound(plan.host_port) || !range_is_sound(plan.t0) || !range_is_sound(plan.t1)) {
-    return {ErrorCode::kInvalidArgument, "a uSID range is empty, starts at 0 or exceeds 16 bits"};
-  }
-  if (overlap(plan.host_port, plan.t0) || overlap(plan.host_port, plan.t1) ||
-      overlap(plan.t0, plan.t1)) {
-    return {ErrorCode::kInvalidArgument, "uSID ranges overlap"};
+  const UsidRange ranges[] = {plan.host_port, plan.t0, plan.t1, plan.t2};
+  for (std::size_t i = 0; i < std::size(ranges); ++i) {
+    if (!range_is_sound(ranges[i])) {
+      return {ErrorCode::kInvalidArgument, "a uSID range is empty, starts at 0 or exceeds 16 bits"};
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (overlap(ranges[i], ranges[j])) return {ErrorCode::kInvalidArgument, "uSID ranges overlap"};
+    }
   }
   return {};
 }

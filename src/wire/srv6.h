@@ -64,14 +64,15 @@ struct UsidRange {
   friend bool operator==(const UsidRange&, const UsidRange&) = default;
 };
 
-// One block per plane, and in it one range each for T0 switches, T1 switches and host ports. A
+// One block per plane, and in it one range each for T0, T1 and T2 switches and host ports. A
 // host-port uSID means something only at its T0. The defaults stay within 0x0001..0xDFFF, the range
 // that switches accept without being told otherwise.
 struct UsidPlan {
   std::uint32_t first_block = 0xFC00'0001;  // of plane 1: fc00:1::/32
   UsidRange host_port{.first = 0x0100, .count = 0x0F00};
   UsidRange t0{.first = 0x1000, .count = 0x7000};
-  UsidRange t1{.first = 0x8000, .count = 0x6000};
+  UsidRange t1{.first = 0x8000, .count = 0x4000};
+  UsidRange t2{.first = 0xC000, .count = 0x2000};
   friend bool operator==(const UsidPlan&, const UsidPlan&) = default;
 };
 
