@@ -73,7 +73,7 @@ tsan: setup ## run all tests under ThreadSanitizer
 
 clang: setup ## build everything with clang and run the unit tests
 	@$(call build,clang)
-	@ctest --preset clang -j $(JOBS) -L 'unit|tidy'
+	@mkdir -p build/clang/test-results && ctest --preset clang -j $(JOBS) -L 'unit|tidy'
 
 coverage: setup ## measure line coverage of the tests
 	@$(call build,coverage)

@@ -30,6 +30,8 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O0 -g")
 
 add_library(mrc_options INTERFACE)
+# One seed, one result, whatever the compiler: no fused multiply-add where the source has two steps.
+target_compile_options(mrc_options INTERFACE -ffp-contract=off)
 target_compile_definitions(mrc_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
 if(MRC_PLANTED_BUGS)
   target_compile_definitions(mrc_options INTERFACE MRC_PLANTED_BUGS=1)
