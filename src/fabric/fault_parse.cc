@@ -67,13 +67,13 @@ unsigned device_count(const TopologySpec& spec, NodeKind kind) {
 // The number behind the colon, nothing for a star.
 std::optional<unsigned> read_index(std::string_view name, std::string_view index, unsigned count,
                                    const std::string& what) {
+  if (count == 0) fail("there is no " + std::string(name) + ", the fabric has none");
   if (index == "*") return std::nullopt;
   const std::optional<unsigned> number = parse_number(index);
   if (!number) fail(quoted(name) + " needs a number or * behind the colon");
   if (*number >= count) {
-    const std::string have =
-        count == 0 ? "has none" : "has " + what + ":0 to " + what + ":" + std::to_string(count - 1);
-    fail("there is no " + std::string(name) + ", the fabric " + have);
+    fail("there is no " + std::string(name) + ", the fabric has " + what + ":0 to " + what + ":" +
+         std::to_string(count - 1));
   }
   return number;
 }

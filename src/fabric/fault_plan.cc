@@ -8,7 +8,7 @@ namespace mrc::fabric {
 namespace {
 
 // More changes than anybody wants to see; a flap of nanoseconds on many links gets here.
-constexpr std::size_t kMaxActions = 20'000'000;
+constexpr std::size_t kMaxActions = 8'000'000;
 
 // Collects the actions of one fault on all its links, up to the end.
 class Actions {
@@ -74,6 +74,8 @@ const char* fault_kind_name(FaultKind kind) {
 }
 
 std::vector<FaultAction> timeline(const std::vector<Fault>& plan, Picoseconds end_ps) {
+  // Times in a plan are below 2e18 ps; so far ahead no sum of them overflows.
+  end_ps = std::min(end_ps, kForever / 2);
   std::vector<FaultAction> actions;
   Actions add(actions, end_ps);
   for (std::uint32_t i = 0; i < plan.size(); ++i) {

@@ -94,12 +94,4 @@ std::optional<unsigned> parse_number(std::string_view text) {
   return value;
 }
 
-std::string format_time(Picoseconds time_ps) {
-  if (time_ps == 0) return "0";
-  for (const Unit& unit : kUnits) {
-    if (time_ps % unit.ps == 0) return std::to_string(time_ps / unit.ps) + unit.name;
-  }
-  return std::to_string(time_ps) + "ps";
-}
-
 }  // namespace mrc::fabric

@@ -18,7 +18,4 @@ std::optional<double> parse_percent(std::string_view text);
 // A whole number without sign or unit.
 std::optional<unsigned> parse_number(std::string_view text);
 
-// The shortest text that parse_time() reads as the same time: "10us".
-std::string format_time(Picoseconds time_ps);
-
 }  // namespace mrc::fabric

@@ -88,7 +88,8 @@ Status check_usid_plan(const UsidPlan& plan) {
       return {ErrorCode::kInvalidArgument, "a uSID range is empty, starts at 0 or exceeds 16 bits"};
     }
     for (std::size_t j = 0; j < i; ++j) {
-      if (overlap(ranges[i], ranges[j])) return {ErrorCode::kInvalidArgument, "uSID ranges overlap"};
+      if (overlap(ranges[i], ranges[j]))
+        return {ErrorCode::kInvalidArgument, "uSID ranges overlap"};
     }
   }
   return {};

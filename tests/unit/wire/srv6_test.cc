@@ -128,6 +128,9 @@ TEST(UsidPlan, RangesThatAreEmptyOrOverlapAreRefused) {
   plan = {};
   plan.host_port = {.first = 0x8100, .count = 1};
   EXPECT_FALSE(check_usid_plan(plan).ok());
+  plan = {};
+  plan.t2 = {.first = 0xBFFF, .count = 2};
+  EXPECT_FALSE(check_usid_plan(plan).ok());
 }
 
 }  // namespace
