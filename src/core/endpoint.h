@@ -130,6 +130,9 @@ class Endpoint {
   void count_drop(DropReason reason);
   void on_timer(TimeNs now);
   bool next_packet(TimeNs now, PortMask free_ports, TxPacket& out);
+  // Whether next_packet may have something for a port that is busy now. False: not before the next
+  // call of another verb.
+  bool wants_to_send() const;
   TimeNs next_deadline() const;
   bool next_completion(Completion& out);
   bool next_event(Event& out);

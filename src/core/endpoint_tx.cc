@@ -42,6 +42,12 @@ bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
   return true;
 }
 
+bool Endpoint::wants_to_send() const {
+  const Impl& e = *impl_;
+  return !e.control.empty() || !e.active.empty() || e.status_due_count > 0 ||
+         e.endpoint_probes_unsent > 0;
+}
+
 void Endpoint::Impl::count_sent(const TxPacket& out) {
   PortCounters& port = counters.ports[static_cast<std::size_t>(out.port) - 1];
   ++port.packets_sent;

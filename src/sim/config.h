@@ -1,0 +1,57 @@
+// Everything a simulation is told before it starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "fabric/fault_plan.h"
+#include "fabric/queue_policy.h"
+#include "fabric/routing.h"
+#include "fabric/topology.h"
+#include "sim/event_queue.h"
+#include "sim/workload.h"
+
+namespace mrc::sim {
+
+enum class Transport : std::uint8_t { kMrc, kRoce };
+
+struct MrcOptions {
+  unsigned evs = 256;             // paths per queue pair, over all planes
+  std::uint8_t window_units = 0;  // MPR; 0 = what the bandwidth-delay product needs
+  std::uint8_t timeout = 8;       // of the API: 1.024 us * 2^timeout
+  core::CcAlgorithm algorithm = core::CcAlgorithm::kNscc;
+  core::NsccParameters nscc;
+  bool hints = false;            // tell queue pairs the incast degree of the workload
+  bool oblivious = false;        // spray without looking at marks
+  bool probes = true;            // test dead paths and silent tails
+  bool sack_each_packet = true;  // otherwise by byte threshold
+};
+
+// Baseline: RoCEv2 with DCQCN, go-back-N and PFC.
+struct RoceOptions {
+  bool pfc = true;
+  bool dcqcn = true;
+};
+
+struct SimConfig {
+  fabric::TopologySpec topology;
+  fabric::ForwardingMode forwarding = fabric::ForwardingMode::kSrv6;
+  WorkloadSpec workload;
+  Transport transport = Transport::kMrc;
+  MrcOptions mrc;
+  RoceOptions roce;
+  std::uint64_t seed = 1;
+  std::uint32_t path_mtu = 4096;  // payload bytes per packet
+  bool trimming = true;
+  fabric::QueueShares queue_shares;
+  double loss = 0;
+  std::vector<std::string> faults;      // text form
+  Time carrier_detect_ps = 10'000'000;  // a host port notices its dead link
+  Time end_ps = 10'000'000'000'000;     // give up after this much simulated time
+  bool verify = false;                  // carry and compare every byte
+  Time bin_ps = 1'000'000;              // resolution of the goodput series
+};
+
+}  // namespace mrc::sim

@@ -1,0 +1,90 @@
+// What the simulator asks of a host, whatever transport it runs.
+//
+// The simulator calls in with the time, then asks for packets while ports are free, and for the
+// deadline. Finished work is reported through HostListener.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "fabric/topology.h"
+#include "sim/event_queue.h"
+#include "sim/packet.h"
+
+namespace mrc::sim {
+
+using TaskId = std::uint32_t;
+
+// Payload that a receiver puts into its memory. Addresses name the task, see task_address(); the
+// two must agree, or the bytes land in the wrong place.
+struct Placed {
+  std::uint32_t host = 0;
+  unsigned plane = 0;
+  std::uint64_t from = 0;  // at the sender
+  std::uint64_t to = 0;    // at the receiver
+  std::uint32_t bytes = 0;
+};
+
+// Task t owns the addresses from task_address(t) on.
+inline constexpr unsigned kTaskAddressBits = 36;
+constexpr std::uint64_t task_address(TaskId task) {
+  return (std::uint64_t{task} + 1) << kTaskAddressBits;
+}
+constexpr TaskId task_of_address(std::uint64_t address) {
+  return static_cast<TaskId>((address >> kTaskAddressBits) - 1);
+}
+
+class HostListener {
+ public:
+  virtual ~HostListener() = default;
+  virtual void on_sent(Time now, TaskId task, bool ok) = 0;  // the sender's completion
+  virtual void on_received(Time now, TaskId task) = 0;  // all of it is in the receiver's memory
+  virtual void on_placed(Time now, const Placed& placed) = 0;
+};
+
+// A message to another host. `notify`: somebody waits for its arrival.
+struct Message {
+  TaskId task = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t connection = 0;  // counts from 0 among the connections of this pair
+  std::uint64_t bytes = 0;
+  bool notify = false;
+};
+
+// Where an outgoing packet goes; the host fills in head (but link, hop and bytes of the route) and
+// body.
+struct Outgoing {
+  PacketId packet = kNoPacket;
+  unsigned plane = 0;
+  fabric::Path path;   // SRv6 mode
+  bool probe = false;  // tests a path on purpose
+};
+
+struct HostTotals {
+  std::uint64_t data_packets = 0;
+  std::uint64_t retransmits = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t spurious = 0;
+  std::uint64_t control_packets = 0;
+  std::uint64_t probes = 0;
+};
+
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  virtual void post(Time now, const Message& message) = 0;
+  // The packet stays the caller's.
+  virtual void on_packet(Time now, PacketId packet, unsigned plane) = 0;
+  virtual void on_timer(Time now) = 0;
+  virtual bool next_packet(Time now, PortMask free_ports, Outgoing& out) = 0;
+  // Whether next_packet might have something for a port that is busy now.
+  virtual bool wants_to_send() const = 0;
+  virtual Time next_deadline() const = 0;
+  virtual void set_port_up(Time now, unsigned plane, bool up) = 0;
+  // PFC: no data on this plane until further notice.
+  virtual void set_paused(Time now, unsigned plane, bool paused) = 0;
+  virtual HostTotals totals() const = 0;
+};
+
+}  // namespace mrc::sim

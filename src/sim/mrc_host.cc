@@ -1,0 +1,358 @@
+#include "sim/mrc_host.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/assert.h"
+#include "base/prng.h"
+
+namespace mrc::sim {
+namespace {
+
+constexpr std::uint64_t kAddressHigh = 0xFD00'0000'0000'0000;
+constexpr std::uint32_t kMaxSends = 32;
+constexpr std::uint32_t kMaxReceives = 32;
+constexpr std::uint64_t kMaxPart = std::uint64_t{1} << 30;
+constexpr unsigned kWayBackEvsPerPlane = 4;
+
+class SeededRandom final : public core::RandomSource {
+ public:
+  explicit SeededRandom(std::uint64_t seed) : prng_(seed) {}
+  std::uint32_t next32() override { return prng_.next32(); }
+
+ private:
+  Prng prng_;
+};
+
+TimeNs to_ns(Time time) { return time / fabric::kPicosecondsPerNs; }
+Address address_of(std::uint32_t host) { return {kAddressHigh, std::uint64_t{host} + 1}; }
+std::uint32_t host_of(const Address& address) {
+  return static_cast<std::uint32_t>(address.low - 1);
+}
+
+// Ethernet header and check sequence, IP headers, UDP and ICRC.
+std::uint32_t frame_extra_bytes(const SimConfig& config) {
+  const std::uint32_t tunnel = config.forwarding == fabric::ForwardingMode::kSrv6 ? 40 : 0;
+  return 14 + 4 + tunnel + 40 + 8 + 4;
+}
+
+Time round_trip(const SimConfig& config, const fabric::Topology& topology, unsigned hops) {
+  const std::uint32_t answer = frame_extra_bytes(config) + 48;
+  const std::uint64_t bytes = full_packet_bytes(config) + answer;
+  const auto one = [&](fabric::LinkTier tier) {
+    const fabric::LinkClass& c = topology.link_class(tier);
+    const auto wire_ps = static_cast<Time>(bytes * 8'000'000'000'000ull / c.bits_per_second);
+    return 2 * c.delay_ps + wire_ps;
+  };
+  Time total = 2 * one(fabric::LinkTier::kHost);
+  if (hops >= 4) total += 2 * one(fabric::LinkTier::kT0T1);
+  if (hops >= 6) total += 2 * one(fabric::LinkTier::kT1T2);
+  return total;
+}
+
+}  // namespace
+
+std::uint32_t full_packet_bytes(const SimConfig& config) {
+  return frame_extra_bytes(config) + 12 + 4 + 4 + 16 + config.path_mtu;
+}
+
+std::uint32_t trimmed_packet_bytes(const SimConfig& config) {
+  return frame_extra_bytes(config) - 4 + 12 + 4 + 4;
+}
+
+Time longest_base_rtt(const SimConfig& config, const fabric::Topology& topology) {
+  return round_trip(config, topology, topology.longest_hops());
+}
+
+MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_routing,
+                   PacketPool& packet_pool, HostListener& host_listener)
+    : config(&sim_config),
+      routing(&fabric_routing),
+      packets(&packet_pool),
+      listener(&host_listener),
+      extra_bytes(frame_extra_bytes(sim_config)) {
+  const fabric::Topology& topology = routing->topology();
+  const auto make = [&](unsigned evs, std::vector<core::EvProfile>& out) {
+    for (unsigned s = 0; s < fabric::sample_count(topology, evs); ++s)
+      out.push_back(fabric::make_ev_profile(*routing, evs, s));
+  };
+  make(config->mrc.evs, profiles);
+  make(kWayBackEvsPerPlane * topology.planes(), way_back);
+
+  // Twice the largest congestion window, so that a gap does not stop the sender for a round trip.
+  const std::uint64_t bdp = static_cast<std::uint64_t>(longest_base_rtt(*config, topology)) *
+                            topology.planes() / 1'000 *
+                            (topology.spec().host_link.bits_per_second / 1'000'000) / 8'000'000;
+  const std::uint64_t psns = 3 * bdp / config->path_mtu + 1;
+  const std::uint64_t units = (psns + core::kWindowUnitPsns - 1) / core::kWindowUnitPsns;
+  window_units = config->mrc.window_units != 0
+                     ? config->mrc.window_units
+                     : static_cast<std::uint8_t>(units > 255 ? 255 : units);
+}
+
+DurationNs MrcWorld::base_rtt_ns(unsigned source, unsigned destination) const {
+  const fabric::Topology& topology = routing->topology();
+  return to_ns(round_trip(*config, topology, topology.hops(source, destination)));
+}
+
+core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32_t host,
+                                              unsigned qps) {
+  core::EndpointConfig config;
+  config.address = address_of(host);
+  config.port_count = world.routing->topology().planes();
+  config.port_bits_per_second = world.routing->topology().spec().host_link.bits_per_second;
+  config.seed = world.config->seed * 0x9E37'79B9'7F4A'7C15 + host;
+  config.max_qps = qps;
+  config.max_peers = qps;
+  config.max_regions = 1;
+  config.event_capacity = 8;
+  config.control_capacity = 16 + 8 * qps;
+  config.endpoint_request_capacity = 1;
+  return config;
+}
+
+MrcHost::MrcHost(MrcWorld& world, std::uint32_t host, const std::vector<PlannedConnection>& planned)
+    : world_(&world),
+      host_(host),
+      endpoint_(core::Endpoint::create(
+                    endpoint_config(world, host,
+                                    std::max<unsigned>(1, static_cast<unsigned>(planned.size()))))
+                    .value()) {
+  SeededRandom random(world.config->seed ^ host);
+  key_ = endpoint_
+             ->register_memory({.address = 0,
+                                .length = ~std::uint64_t{0},
+                                .domain = ProtectionDomain{1},
+                                .remote_write = true},
+                               random)
+             .value();
+  connections_.reserve(planned.size());
+  for (const PlannedConnection& plan : planned)
+    connections_.push_back(
+        {plan, QpNumber{static_cast<std::uint32_t>(connections_.size()) + 3}, false});
+}
+
+void MrcHost::post(Time now, const Message& message) {
+  const std::uint32_t connection = find(message.destination, message.connection);
+  if (!connections_[connection].open) open(now, connection);
+  waiting_.push_back({connection, message});
+  post_waiting(now);
+}
+
+void MrcHost::post_waiting(Time now) {
+  while (!waiting_.empty() && post_part(now, waiting_.front()))
+    waiting_.pop_front();
+}
+
+// Posts what fits; true when the whole message is with the engine.
+bool MrcHost::post_part(Time now, Waiting& waiting) {
+  const Message& m = waiting.message;
+  do {
+    const std::uint64_t left = m.bytes - waiting.offset;
+    const bool last = left <= kMaxPart;
+    const core::SendRequest request{.id = m.task,
+                                    .local_address = task_address(m.task) + waiting.offset,
+                                    .length = static_cast<std::uint32_t>(last ? left : kMaxPart),
+                                    .remote_address = task_address(m.task) + waiting.offset,
+                                    .remote_key = world_->hosts[m.destination]->key_,
+                                    .with_immediate = last && m.notify,
+                                    .immediate = m.task,
+                                    .signaled = last};
+    const Status status =
+        endpoint_->post_send(to_ns(now), connections_[waiting.connection].qp, request);
+    if (status.code() == ErrorCode::kNoSpace) return false;
+    if (!status.ok()) {
+      world_->listener->on_sent(now, m.task, false);
+      return true;
+    }
+    waiting.offset += request.length;
+  } while (waiting.offset < m.bytes);
+  return true;
+}
+
+std::uint32_t MrcHost::find(std::uint32_t peer, std::uint32_t number) const {
+  const auto found =
+      std::partition_point(connections_.begin(), connections_.end(), [&](const Connection& c) {
+        return std::tie(c.plan.peer, c.plan.number) < std::tie(peer, number);
+      });
+  MRC_ASSERT(found != connections_.end() && found->plan.peer == peer &&
+             found->plan.number == number);
+  return static_cast<std::uint32_t>(found - connections_.begin());
+}
+
+// Both ends at once: how they agree on numbers is not part of the protocol.
+void MrcHost::open(Time now, std::uint32_t connection) {
+  Connection& mine = connections_[connection];
+  MrcHost& peer = *world_->hosts[mine.plan.peer];
+  Connection& theirs = peer.connections_[peer.find(host_, mine.plan.number)];
+  create_qp(mine);
+  peer.create_qp(theirs);
+  connect(now, mine, theirs.qp);
+  peer.connect(now, theirs, mine.qp);
+}
+
+void MrcHost::create_qp(Connection& c) {
+  const SimConfig& config = *world_->config;
+  Status status = endpoint_->create_qp({.number = c.qp,
+                                        .domain = ProtectionDomain{1},
+                                        .max_sends = c.plan.sends ? kMaxSends : 1,
+                                        .max_receives = kMaxReceives});
+  MRC_ASSERT(status.ok());
+  core::QpInit init;
+  const auto& profiles = c.plan.sends ? world_->profiles : world_->way_back;
+  init.ev_profile = &profiles[world_->routing->topology().place_at_t0(host_) % profiles.size()];
+  init.cc.algorithm = config.mrc.algorithm;
+  init.cc.network_trims = config.trimming;
+  init.cc.nscc = config.mrc.nscc;
+  if (init.cc.nscc.base_rtt_ns == 0)
+    init.cc.nscc.base_rtt_ns = static_cast<std::uint32_t>(world_->base_rtt_ns(host_, c.plan.peer));
+  if (config.mrc.hints) init.hints.remote_recv_peers = world_->incast_degree[c.plan.peer];
+  status = endpoint_->init_qp(c.qp, init);
+  MRC_ASSERT(status.ok());
+  c.open = true;
+}
+
+void MrcHost::connect(Time now, Connection& mine, QpNumber peer_qp) {
+  const core::QpReadyToReceive rtr{
+      .remote = address_of(mine.plan.peer),
+      .remote_qp = peer_qp,
+      .first_psn = Psn(mine.plan.peer * 7919 + 1),
+      .path_mtu = world_->config->path_mtu,
+      .max_wimm_dest = kMaxReceives,
+      .mpr_dest = world_->window_units,
+      .trim_nack = true,
+      .sack_threshold_bytes = world_->config->mrc.sack_each_packet ? 0u : 16'384u};
+  Status status = endpoint_->ready_to_receive(mine.qp, rtr);
+  MRC_ASSERT(status.ok());
+  for (std::uint32_t i = 0; i < kMaxReceives; ++i) {
+    status = endpoint_->post_receive(mine.qp, {});
+    MRC_ASSERT(status.ok());
+  }
+  if (!mine.plan.sends) return;
+  status = endpoint_->ready_to_send(to_ns(now), mine.qp,
+                                    {.first_psn = Psn(host_ * 7919 + 1),
+                                     .max_wimm = kMaxReceives,
+                                     .mpr = world_->window_units,
+                                     .timeout = world_->config->mrc.timeout});
+  MRC_ASSERT(status.ok());
+}
+
+void MrcHost::on_packet(Time now, PacketId packet, unsigned plane) {
+  const PacketHead& head = world_->packets->head(packet);
+  const PacketBody& body = world_->packets->body(packet);
+  const wire::Packet& transport = std::get<wire::Packet>(body.packet);
+  core::Arrival arrival;
+  arrival.source = address_of(head.source);
+  arrival.port = PortId{static_cast<std::uint8_t>(plane + 1)};
+  arrival.entropy = head.entropy;
+  arrival.congestion_experienced = head.congestion_experienced;
+  arrival.trim = static_cast<core::TrimState>(head.trim);
+  arrival.payload_length = head.trim == PacketTrim::kWhole ? body.payload_bytes : 0;
+  if (head.corrupt) {
+    endpoint_->on_corrupt_packet(to_ns(now), arrival, transport);
+    return;
+  }
+  const core::RxResult result = endpoint_->on_packet(to_ns(now), arrival, transport);
+  if (result.placement.length > 0) {
+    world_->listener->on_placed(now, {.host = host_,
+                                      .plane = plane,
+                                      .from = body.local_address,
+                                      .to = result.placement.address,
+                                      .bytes = result.placement.length});
+  }
+  drain_completions(now);
+}
+
+void MrcHost::on_timer(Time now) {
+  endpoint_->on_timer(to_ns(now));
+  drain_completions(now);
+}
+
+void MrcHost::drain_completions(Time now) {
+  core::Completion completion;
+  bool room = false;
+  while (endpoint_->next_completion(completion)) {
+    const bool ok = completion.status == core::CompletionStatus::kSuccess;
+    if (completion.kind == core::CompletionKind::kSend) {
+      room = true;
+      world_->listener->on_sent(now, static_cast<TaskId>(completion.id), ok);
+    } else if (ok) {
+      const Status status = endpoint_->post_receive(completion.qp, {});
+      MRC_ASSERT(status.ok());
+      world_->listener->on_received(now, completion.immediate);
+    }
+  }
+  if (room && !waiting_.empty()) post_waiting(now);
+}
+
+bool MrcHost::next_packet(Time now, PortMask free_ports, Outgoing& out) {
+  core::TxPacket tx;
+  if (!endpoint_->next_packet(to_ns(now), free_ports, tx)) return false;
+  fill(tx, out);
+  return true;
+}
+
+void MrcHost::fill(const core::TxPacket& tx, Outgoing& out) {
+  out.packet = world_->packets->take();
+  out.plane = static_cast<unsigned>(tx.port) - 1;
+  out.probe = tx.packet.bth.opcode == wire::Opcode::kProbe ||
+              tx.packet.bth.opcode == wire::Opcode::kEndpointRequest;
+  if (!world_->routing->path_of(tx.entropy, out.path)) {
+    out.path = {};
+    out.path.plane = static_cast<std::uint8_t>(out.plane);
+  }
+  PacketHead& head = world_->packets->head(out.packet);
+  head.source = host_;
+  head.destination = host_of(tx.destination);
+  head.entropy = tx.entropy;
+  head.bytes = world_->extra_bytes + static_cast<std::uint32_t>(wire::header_length(tx.packet)) +
+               ((tx.payload_length + 3) & ~3u);
+  switch (tx.traffic_class) {
+    case core::TrafficClass::kControl:
+      head.priority = PacketClass::kControl;
+      ++control_packets_;
+      break;
+    case core::TrafficClass::kTrimmable:
+    case core::TrafficClass::kTrimmableRetransmission:
+      head.priority = PacketClass::kData;
+      break;
+    case core::TrafficClass::kNoTrim:
+      head.priority = PacketClass::kDataNoTrim;
+      break;
+  }
+  head.retransmission = tx.packet.bth.retransmission;
+  probes_ += out.probe ? 1 : 0;
+  PacketBody& body = world_->packets->body(out.packet);
+  body.packet = tx.packet;
+  body.local_address = tx.local_address;
+  body.payload_bytes = tx.payload_length;
+}
+
+Time MrcHost::next_deadline() const {
+  const TimeNs deadline = endpoint_->next_deadline();
+  return deadline == kNever ? kEndOfTime : deadline * fabric::kPicosecondsPerNs;
+}
+
+void MrcHost::set_port_up(Time now, unsigned plane, bool up) {
+  const Status status =
+      endpoint_->set_port_up(to_ns(now), PortId{static_cast<std::uint8_t>(plane + 1)}, up);
+  MRC_ASSERT(status.ok());
+  drain_completions(now);
+}
+
+HostTotals MrcHost::totals() const {
+  HostTotals totals;
+  for (const Connection& c : connections_) {
+    if (!c.open) continue;
+    const core::QpCounters counters = endpoint_->query_qp(c.qp).value().counters;
+    totals.data_packets += counters.data_sent;
+    totals.retransmits += counters.retransmitted;
+    totals.timeouts += counters.timeouts;
+    totals.spurious += counters.spurious;
+  }
+  totals.control_packets = control_packets_;
+  totals.probes = probes_;
+  return totals;
+}
+
+}  // namespace mrc::sim

@@ -1,0 +1,325 @@
+#include "sim/network.h"
+
+#include "base/assert.h"
+
+namespace mrc::sim {
+namespace {
+
+using fabric::LinkId;
+using fabric::LinkTier;
+using fabric::NodeKind;
+
+enum Policy : std::uint8_t { kUp, kDown, kToHost, kFromHost };
+
+std::uint64_t mix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
+  z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
+  return z ^ (z >> 31);
+}
+
+std::uint64_t probability_q32(double p) { return static_cast<std::uint64_t>(p * 4294967296.0); }
+
+Policy policy_of(const fabric::Link& link) {
+  if (link.to.kind == NodeKind::kHost) return kToHost;
+  if (link.from.kind == NodeKind::kHost) return kFromHost;
+  return link.to.kind > link.from.kind ? kUp : kDown;
+}
+
+}  // namespace
+
+Network::Network(const fabric::Routing& routing, const NetworkConfig& config, EventQueue& events,
+                 PacketPool& packets)
+    : routing_(&routing), config_(config), events_(&events), packets_(&packets) {
+  const fabric::Topology& topology = routing.topology();
+  links_.resize(topology.link_count());
+  for (std::uint32_t i = 0; i < links_.size(); ++i) {
+    const fabric::Link link = topology.describe(LinkId{i});
+    links_[i].to = link.to;
+    links_[i].tier = static_cast<std::uint8_t>(link.tier);
+    links_[i].policy = policy_of(link);
+  }
+  for (unsigned tier = 0; tier < fabric::kLinkTiers; ++tier) {
+    const fabric::LinkClass& c = topology.link_class(static_cast<LinkTier>(tier));
+    ps_per_byte_q8_[tier] = 8'000'000'000'000ull * 256 / c.bits_per_second;
+    delay_[tier] = c.delay_ps;
+  }
+  const auto policy = [&](bool faces_host) {
+    return fabric::make_queue_policy(config.queue_shares, config.plane_bdp_bytes, config.trimming,
+                                     faces_host);
+  };
+  policies_ = {policy(false), policy(false), policy(true), policy(false)};
+  if (config.pfc.enabled) {
+    held_.resize(links_.size());
+    pause_sent_.resize(links_.size());
+  }
+}
+
+std::uint32_t Network::draw(std::uint64_t a, std::uint64_t b) const {
+  return static_cast<std::uint32_t>(mix(config_.seed + a * 0x9E37'79B9'7F4A'7C15 + mix(b)) >> 32);
+}
+
+void Network::send(Time now, unsigned plane, const fabric::Path& path, PacketId packet) {
+  PacketHead& head = packets_->head(packet);
+  const fabric::Topology& topology = routing_->topology();
+  if (config_.mode == fabric::ForwardingMode::kSrv6)
+    head.usids = routing_->usids(head.source, head.destination, path);
+  head.hop = 0;
+  ++sends_;
+  if (config_.loss > 0) doom(head, topology.hops(head.source, head.destination));
+  const LinkId up = topology.host_up(plane, head.source);
+  MRC_ASSERT(links_[fabric::index(up)].busy_until <= now);
+  start(now, up, packet);
+}
+
+// Decides once per packet whether and where it gets lost.
+void Network::doom(PacketHead& head, unsigned hops) {
+  if (draw(0x10551, sends_) < probability_q32(config_.loss))
+    head.doomed_at =
+        static_cast<std::uint8_t>(1 + ((std::uint64_t{draw(0x10552, sends_)} * hops) >> 32));
+}
+
+bool Network::arrive(Time now, PacketId packet) {
+  PacketHead& head = packets_->head(packet);
+  const LinkId in = head.link;
+  LinkState& l = links_[fabric::index(in)];
+  ++counters_.packet_hops;
+  advance(now, in);
+  ++head.hop;
+  if (l.down > 0) [[unlikely]] {
+    drop(l, packet, counters_.dropped_down);
+    return false;
+  }
+  if (head.doomed_at == head.hop || (l.impaired && !survives_impairment(in, head))) [[unlikely]] {
+    drop(l, packet, counters_.dropped_loss);
+    return false;
+  }
+  if (l.to.kind == NodeKind::kHost) {
+    MRC_ASSERT(l.to.index == head.destination);
+    return true;
+  }
+  const LinkId out = route(l, head);
+  if (out == fabric::kNoLink) [[unlikely]] {
+    drop(l, packet, counters_.dropped_no_route);
+    return false;
+  }
+  enqueue(now, out, packet);
+  return false;
+}
+
+LinkId Network::route(const LinkState& in, PacketHead& head) const {
+  switch (config_.mode) {
+    case fabric::ForwardingMode::kSrv6:
+      return routing_->next_by_usid(in.to, head.usids[head.hop - 1], head.usids[head.hop]);
+    case fabric::ForwardingMode::kStructuredEv:
+      return routing_->next_by_structured_ev(in.to, head.destination, head.entropy);
+    case fabric::ForwardingMode::kEcmp:
+      return routing_->next_by_hash(in.to, head.source, head.destination, head.entropy);
+  }
+  return fabric::kNoLink;
+}
+
+void Network::enqueue(Time now, LinkId link, PacketId packet) {
+  LinkState& l = links_[fabric::index(link)];
+  PacketHead& head = packets_->head(packet);
+  if (l.down > 0) [[unlikely]] {
+    drop(l, packet, counters_.dropped_down);
+    return;
+  }
+  advance(now, link);
+  const bool held_up = l.paused && head.priority != PacketClass::kControl;
+  if (l.busy_until <= now && !held_up) {
+    start(now, link, packet);
+    return;
+  }
+  if (!admit(l, head)) {
+    drop(l, packet, counters_.dropped_full);
+    return;
+  }
+  append(l, packet);
+  if (config_.pfc.enabled) hold(now, head, true);
+}
+
+// False: no room. A packet that is cut to make it fit moves to the control class.
+bool Network::admit(LinkState& l, PacketHead& head) {
+  const fabric::QueuePolicy& policy = policies_[l.policy];
+  if (head.priority != PacketClass::kControl) {
+    const bool trimmable = head.priority == PacketClass::kData;
+    switch (fabric::admit_data(policy, l.data_bytes, head.bytes, trimmable)) {
+      case fabric::Verdict::kTake:
+        return true;
+      case fabric::Verdict::kDrop:
+        return false;
+      case fabric::Verdict::kTrim:
+        ++l.trims;
+        ++counters_.trims;
+        head.trim = policy.faces_host ? PacketTrim::kTrimmedLastHop : PacketTrim::kTrimmed;
+        head.bytes = config_.trimmed_bytes;
+        head.priority = PacketClass::kControl;
+    }
+  }
+  return fabric::admit_control(policy, l.control_bytes, head.bytes) == fabric::Verdict::kTake;
+}
+
+void Network::append(LinkState& l, PacketId packet) {
+  PacketHead& head = packets_->head(packet);
+  head.next = kNoPacket;
+  const bool control = head.priority == PacketClass::kControl;
+  PacketId& first = control ? l.control_head : l.data_head;
+  PacketId& last = control ? l.control_tail : l.data_tail;
+  (control ? l.control_bytes : l.data_bytes) += head.bytes;
+  if (first == kNoPacket)
+    first = packet;
+  else
+    packets_->head(last).next = packet;
+  last = packet;
+}
+
+void Network::advance(Time now, LinkId link) {
+  LinkState& l = links_[fabric::index(link)];
+  while (l.busy_until <= now) {
+    const PacketId packet = pop(link);
+    if (packet == kNoPacket) return;
+    if (config_.pfc.enabled) hold(now, packets_->head(packet), false);
+    start(l.busy_until, link, packet);
+  }
+}
+
+PacketId Network::pop(LinkId link) {
+  LinkState& l = links_[fabric::index(link)];
+  PacketId packet = l.control_head;
+  if (packet != kNoPacket) {
+    l.control_head = packets_->head(packet).next;
+    l.control_bytes -= packets_->head(packet).bytes;
+    return packet;
+  }
+  packet = l.data_head;
+  if (packet == kNoPacket || l.paused) return kNoPacket;
+  PacketHead& head = packets_->head(packet);
+  // The mark says how much stood behind this packet when it left.
+  if (head.ecn_capable &&
+      fabric::marks_ecn(policies_[l.policy], l.data_bytes, draw(fabric::index(link), l.packets))) {
+    head.congestion_experienced = true;
+    ++counters_.marks;
+  }
+  l.data_head = head.next;
+  l.data_bytes -= head.bytes;
+  return packet;
+}
+
+void Network::start(Time at, LinkId link, PacketId packet) {
+  LinkState& l = links_[fabric::index(link)];
+  PacketHead& head = packets_->head(packet);
+  head.link = link;
+  ++l.packets;
+  l.busy_until = at + transmission_time(l, link, head.bytes);
+  events_->push(Event(l.busy_until + delay_[l.tier], EventKind::kArrival, fabric::index(link),
+                      index(packet)));
+  if (config_.pfc.enabled && l.policy != kFromHost)
+    events_->push(Event(l.busy_until, EventKind::kLinkFree, fabric::index(link)));
+}
+
+Time Network::transmission_time(const LinkState& l, LinkId link, std::uint32_t bytes) const {
+  const std::uint64_t healthy = (bytes * ps_per_byte_q8_[l.tier]) >> 8;
+  if (!l.impaired) return static_cast<Time>(healthy);
+  const double share = impairments_.at(fabric::index(link)).rate_share;
+  return static_cast<Time>(static_cast<double>(healthy) / share);
+}
+
+void Network::on_link_free(Time now, LinkId link) { advance(now, link); }
+
+bool Network::on_pause(Time now, LinkId link, bool paused) {
+  LinkState& l = links_[fabric::index(link)];
+  advance(now, link);
+  l.paused = paused;
+  if (l.policy == kFromHost) return true;
+  if (!paused && l.busy_until <= now) {
+    l.busy_until = now;
+    advance(now, link);
+  }
+  return false;
+}
+
+// PFC accounting: bytes that came in on a link and wait in the switch behind it.
+void Network::hold(Time now, const PacketHead& head, bool held) {
+  if (head.priority == PacketClass::kControl) return;
+  const std::uint32_t in = fabric::index(head.link);
+  held_[in] += held ? head.bytes : 0u - head.bytes;
+  const Time tell_at = now + delay_[links_[in].tier];
+  if (!pause_sent_[in] && held_[in] > config_.pfc.pause_bytes) {
+    pause_sent_[in] = true;
+    ++counters_.pauses;
+    events_->push(Event(tell_at, EventKind::kLinkPause, in));
+  } else if (pause_sent_[in] && held_[in] <= config_.pfc.resume_bytes) {
+    pause_sent_[in] = false;
+    events_->push(Event(tell_at, EventKind::kLinkResume, in));
+  }
+}
+
+bool Network::survives_impairment(LinkId link, PacketHead& head) {
+  const Impairment& i = impairments_.at(fabric::index(link));
+  if (i.black_holes > 0) return false;
+  const std::uint64_t n = counters_.packet_hops;
+  if (i.loss > 0 && draw(fabric::index(link) ^ 0x1055'0000u, n) < probability_q32(i.loss))
+    return false;
+  if (i.corrupt > 0 && draw(fabric::index(link) ^ 0xC0DE'0000u, n) < probability_q32(i.corrupt)) {
+    head.corrupt = true;
+    ++counters_.corrupted;
+  }
+  return true;
+}
+
+void Network::drop(LinkState& l, PacketId packet, std::uint64_t& counter) {
+  ++l.drops;
+  ++counter;
+  packets_->give_back(packet);
+}
+
+void Network::flush(LinkId link) {
+  LinkState& l = links_[fabric::index(link)];
+  for (PacketId* queue : {&l.control_head, &l.data_head}) {
+    while (*queue != kNoPacket) {
+      const PacketId packet = *queue;
+      *queue = packets_->head(packet).next;
+      drop(l, packet, counters_.dropped_down);
+    }
+  }
+  l.control_bytes = 0;
+  l.data_bytes = 0;
+}
+
+void Network::apply(Time now, const fabric::FaultAction& action) {
+  using Kind = fabric::FaultAction::Kind;
+  advance(now, action.link);
+  LinkState& l = links_[fabric::index(action.link)];
+  if (action.kind == Kind::kDown) {
+    if (l.down++ == 0) ++links_down_;
+    flush(action.link);
+    return;
+  }
+  if (action.kind == Kind::kUp) {
+    MRC_ASSERT(l.down > 0);
+    if (--l.down == 0) --links_down_;
+    return;
+  }
+  Impairment& i = impairments_[fabric::index(action.link)];
+  if (action.kind == Kind::kRate) i.rate_share = action.value;
+  if (action.kind == Kind::kLoss) i.loss = action.value;
+  if (action.kind == Kind::kCorrupt) i.corrupt = action.value;
+  if (action.kind == Kind::kBlackHoleOn) ++i.black_holes;
+  if (action.kind == Kind::kBlackHoleOff) --i.black_holes;
+  l.impaired = i.rate_share != 1 || i.loss > 0 || i.corrupt > 0 || i.black_holes > 0;
+}
+
+bool Network::path_is_dead(unsigned source, unsigned destination, const fabric::Path& path) const {
+  const fabric::Routing::LinkList list = routing_->links(source, destination, path);
+  for (unsigned i = 0; i < list.count; ++i)
+    if (is_down(list.links[i])) return true;
+  return false;
+}
+
+void Network::prefetch(const Event& arrival) const {
+  __builtin_prefetch(&packets_->head(PacketId{arrival.payload}));
+  __builtin_prefetch(&links_[arrival.subject()]);
+}
+
+}  // namespace mrc::sim

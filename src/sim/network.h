@@ -1,0 +1,153 @@
+// The network between the hosts: links with their queues, switches, faults.
+//
+// Every link has a control and a data queue at its sending end, served in strict priority, without
+// pre-emption, store and forward. A link is brought up to date only when somebody looks at it: when
+// a packet joins its queue or when its previous packet arrives at the far end. That is exact, since
+// nothing else depends on the moment a queued packet leaves, and costs one event per packet and
+// hop. With PFC somebody does care, and each transmission gets an event of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "fabric/fault_plan.h"
+#include "fabric/queue_policy.h"
+#include "fabric/routing.h"
+#include "sim/event_queue.h"
+#include "sim/packet.h"
+
+namespace mrc::sim {
+
+struct PfcConfig {
+  bool enabled = false;
+  std::uint32_t pause_bytes = 0;   // held from one ingress link: the sender is told to stop
+  std::uint32_t resume_bytes = 0;  // and to go on
+};
+
+struct NetworkConfig {
+  fabric::ForwardingMode mode = fabric::ForwardingMode::kSrv6;
+  fabric::QueueShares queue_shares;
+  std::uint64_t plane_bdp_bytes = 0;
+  bool trimming = true;
+  PfcConfig pfc;
+  double loss = 0;                  // per packet, end to end, at a random hop
+  std::uint32_t trimmed_bytes = 0;  // size of a packet after trimming
+  std::uint64_t seed = 1;
+};
+
+struct NetworkCounters {
+  std::uint64_t packet_hops = 0;
+  std::uint64_t trims = 0;
+  std::uint64_t marks = 0;
+  std::uint64_t dropped_full = 0;  // no room in a queue
+  std::uint64_t dropped_down = 0;  // on a link that is down
+  std::uint64_t dropped_loss = 0;  // random loss
+  std::uint64_t dropped_no_route = 0;
+  std::uint64_t corrupted = 0;
+  std::uint64_t pauses = 0;
+  std::uint64_t drops() const {
+    return dropped_full + dropped_down + dropped_loss + dropped_no_route;
+  }
+};
+
+// One direction of a cable.
+struct LinkState {
+  Time busy_until = 0;
+  PacketId data_head = kNoPacket;
+  PacketId data_tail = kNoPacket;
+  PacketId control_head = kNoPacket;
+  PacketId control_tail = kNoPacket;
+  std::uint32_t data_bytes = 0;  // queued
+  std::uint32_t control_bytes = 0;
+  fabric::Node to;
+  std::uint32_t packets = 0;  // that left
+  std::uint32_t trims = 0;
+  std::uint32_t drops = 0;
+  std::uint8_t policy = 0;
+  std::uint8_t tier = 0;
+  std::uint8_t down = 0;      // faults that hold it down
+  bool impaired : 1 = false;  // see Impairment
+  bool paused : 1 = false;
+};
+static_assert(sizeof(LinkState) <= 64);
+
+class Network {
+ public:
+  Network(const fabric::Routing& routing, const NetworkConfig& config, EventQueue& events,
+          PacketPool& packets);
+
+  // A host port starts to send; it must be idle. The network owns the packet from now on.
+  void send(Time now, unsigned plane, const fabric::Path& path, PacketId packet);
+  bool can_send(Time now, unsigned plane, unsigned host) const {
+    const LinkState& l = links_[fabric::index(routing_->topology().host_up(plane, host))];
+    return l.busy_until <= now;
+  }
+  Time free_at(unsigned plane, unsigned host) const {
+    return links_[fabric::index(routing_->topology().host_up(plane, host))].busy_until;
+  }
+
+  // A packet reaches the end of its link. True: it is at its host and the caller's again.
+  bool arrive(Time now, PacketId packet);
+  void on_link_free(Time now, fabric::LinkId link);
+  // PFC took effect at the sending end. True when that is a host, which must obey by itself.
+  bool on_pause(Time now, fabric::LinkId link, bool paused);
+
+  // Down links lose what is queued and what is under way.
+  void apply(Time now, const fabric::FaultAction& action);
+  bool is_down(fabric::LinkId link) const { return links_[fabric::index(link)].down > 0; }
+  bool any_down() const { return links_down_ > 0; }
+  // Whether a link of this path is down.
+  bool path_is_dead(unsigned source, unsigned destination, const fabric::Path& path) const;
+
+  const NetworkCounters& counters() const { return counters_; }
+  const LinkState& link(fabric::LinkId id) const { return links_[fabric::index(id)]; }
+  std::uint32_t link_count() const { return static_cast<std::uint32_t>(links_.size()); }
+  const fabric::Topology& topology() const { return routing_->topology(); }
+  // Fetches what arrive() will touch.
+  void prefetch(const Event& arrival) const;
+
+ private:
+  // What faults do to a link beside taking it down.
+  struct Impairment {
+    double rate_share = 1;
+    double loss = 0;
+    double corrupt = 0;
+    std::uint32_t black_holes = 0;
+  };
+
+  fabric::LinkId route(const LinkState& in, PacketHead& head) const;
+  void enqueue(Time now, fabric::LinkId link, PacketId packet);
+  bool admit(LinkState& l, PacketHead& head);
+  void append(LinkState& l, PacketId packet);
+  // Starts every transmission that begins at or before `now`.
+  void advance(Time now, fabric::LinkId link);
+  PacketId pop(fabric::LinkId link);
+  void start(Time at, fabric::LinkId link, PacketId packet);
+  Time transmission_time(const LinkState& l, fabric::LinkId link, std::uint32_t bytes) const;
+  bool survives_impairment(fabric::LinkId link, PacketHead& head);
+  void drop(LinkState& l, PacketId packet, std::uint64_t& counter);
+  void flush(fabric::LinkId link);
+  void hold(Time now, const PacketHead& head, bool held);
+  std::uint32_t draw(std::uint64_t a, std::uint64_t b) const;
+  void doom(PacketHead& head, unsigned hops);
+
+  const fabric::Routing* routing_;
+  NetworkConfig config_;
+  EventQueue* events_;
+  PacketPool* packets_;
+  std::vector<LinkState> links_;
+  std::array<fabric::QueuePolicy, 4> policies_;
+  // Per tier; the rate as picoseconds per byte times 256.
+  std::array<std::uint64_t, fabric::kLinkTiers> ps_per_byte_q8_{};
+  std::array<Time, fabric::kLinkTiers> delay_{};
+  std::map<std::uint32_t, Impairment> impairments_;  // by link
+  std::vector<std::uint32_t> held_;                  // PFC: bytes in the switch behind each link
+  std::vector<bool> pause_sent_;
+  std::uint64_t sends_ = 0;
+  std::uint32_t links_down_ = 0;
+  NetworkCounters counters_;
+};
+
+}  // namespace mrc::sim

@@ -1,0 +1,336 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+#include "fabric/input_error.h"
+
+namespace mrc::sim {
+namespace {
+
+constexpr std::uint64_t kProgressEvents = 1 << 16;
+constexpr std::size_t kPrefetchAhead = 6;
+
+struct CalendarSize {
+  unsigned width_bits = 0;
+  unsigned count_bits = 0;
+};
+
+// Buckets that hold a few dozen events each when every host sends at line rate, and enough of them
+// for a full-size packet to cross the slowest link.
+CalendarSize calendar_size(const SimConfig& config, const fabric::Topology& topology) {
+  const fabric::TopologySpec& spec = topology.spec();
+  const double packet_ps =
+      full_packet_bytes(config) * 8e12 / static_cast<double>(spec.host_link.bits_per_second);
+  const double events_per_ps = spec.hosts * spec.planes * 2.0 * topology.longest_hops() / packet_ps;
+  Time reach = 0;
+  for (unsigned tier = 0; tier < fabric::kLinkTiers; ++tier) {
+    const fabric::LinkClass& c = topology.link_class(static_cast<fabric::LinkTier>(tier));
+    const auto wire_ps =
+        static_cast<Time>(full_packet_bytes(config) * 8'000'000'000'000ull / c.bits_per_second);
+    reach = std::max(reach, c.delay_ps + wire_ps);
+  }
+  CalendarSize size;
+  const auto wanted_ps = static_cast<std::uint64_t>(32 / events_per_ps);
+  size.width_bits = std::clamp<unsigned>(static_cast<unsigned>(std::bit_width(wanted_ps)), 4, 24);
+  const auto slots = static_cast<std::uint64_t>(2 * reach) >> size.width_bits;
+  size.count_bits = std::clamp<unsigned>(static_cast<unsigned>(std::bit_width(slots)), 8, 20);
+  return size;
+}
+
+EventQueue make_queue(const SimConfig& config, const fabric::Topology& topology) {
+  const CalendarSize size = calendar_size(config, topology);
+  return EventQueue(size.width_bits, size.count_bits);
+}
+
+NetworkConfig network_config(const SimConfig& config, const fabric::Topology& topology) {
+  NetworkConfig network;
+  network.mode = config.forwarding;
+  network.queue_shares = config.queue_shares;
+  network.trimming = config.trimming;
+  network.loss = config.loss;
+  network.seed = config.seed;
+  network.trimmed_bytes = trimmed_packet_bytes(config);
+  network.plane_bdp_bytes = static_cast<std::uint64_t>(longest_base_rtt(config, topology) / 1'000) *
+                            (topology.spec().host_link.bits_per_second / 1'000'000) / 8'000;
+  return network;
+}
+
+}  // namespace
+
+Simulation::Simulation(const SimConfig& config)
+    : config_(config),
+      topology_(config.topology),
+      routing_(topology_),
+      workload_(make_workload(config.workload, topology_)),
+      events_(make_queue(config, topology_)),
+      memory_(workload_.tasks.size(), config.verify) {
+  for (const std::string& text : config.faults)
+    faults_.push_back(fabric::parse_fault(text, topology_));
+  network_ =
+      std::make_unique<Network>(routing_, network_config(config_, topology_), events_, packets_);
+  result_.flows.resize(workload_.tasks.size());
+  result_.series = Series(topology_.planes(), config.bin_ps);
+  for (const Task& task : workload_.tasks)
+    bytes_total_ += task.bytes;
+  build_hosts();
+  schedule_faults();
+}
+
+Simulation::~Simulation() = default;
+
+void Simulation::build_hosts() {
+  std::vector<std::vector<PlannedConnection>> planned(topology_.hosts());
+  std::vector<std::uint32_t> degree(topology_.hosts());
+  for (const Task& task : workload_.tasks) {
+    if (task.kind != Task::Kind::kTransfer) continue;
+    planned[task.source].push_back({task.destination, task.connection, true});
+    planned[task.destination].push_back({task.source, task.connection, false});
+  }
+  mrc_world_ = std::make_unique<MrcWorld>(config_, routing_, packets_, *this);
+  hosts_.resize(topology_.hosts());
+  mrc_world_->hosts.resize(topology_.hosts());
+  for (std::uint32_t host = 0; host < topology_.hosts(); ++host) {
+    std::vector<PlannedConnection>& plan = planned[host];
+    // Sending ends sort last among equals and are the ones to keep.
+    std::sort(plan.begin(), plan.end(), std::greater<>());
+    plan.erase(std::unique(plan.begin(), plan.end(),
+                           [](const PlannedConnection& a, const PlannedConnection& b) {
+                             return a.peer == b.peer && a.number == b.number;
+                           }),
+               plan.end());
+    std::reverse(plan.begin(), plan.end());
+    for (const PlannedConnection& c : plan)
+      degree[c.peer] += c.sends && c.number == 0 ? 1 : 0;
+    auto mrc_host = std::make_unique<MrcHost>(*mrc_world_, host, plan);
+    mrc_world_->hosts[host] = mrc_host.get();
+    hosts_[host].host = std::move(mrc_host);
+    plan = {};
+  }
+  mrc_world_->incast_degree = std::move(degree);
+}
+
+void Simulation::schedule_faults() {
+  actions_ = fabric::timeline(faults_, config_.end_ps);
+  for (std::uint32_t i = 0; i < actions_.size(); ++i)
+    events_.push(Event(actions_[i].time_ps, EventKind::kFault, i));
+}
+
+SimResult Simulation::run(const ProgressFunction& progress) {
+  for (TaskId task = 0; task < workload_.tasks.size(); ++task)
+    if (workload_.tasks[task].waits == 0) start_task(0, task);
+  while (tasks_done_ < workload_.tasks.size() && !events_.empty()) {
+    const Event event = events_.pop();
+    now_ = event.time;
+    if (now_ > config_.end_ps) break;
+    prefetch();
+    handle(event);
+    if (++result_.events % kProgressEvents == 0 && progress) {
+      const double share = bytes_total_ == 0 ? 1
+                                             : static_cast<double>(bytes_placed_) /
+                                                   static_cast<double>(bytes_total_);
+      progress({share, now_, result_.events, network_->counters().packet_hops});
+    }
+  }
+  collect();
+  return std::move(result_);
+}
+
+void Simulation::prefetch() const {
+  const Event* ahead = events_.upcoming(kPrefetchAhead);
+  if (ahead != nullptr && ahead->kind() == EventKind::kArrival) network_->prefetch(*ahead);
+}
+
+void Simulation::handle(const Event& event) {
+  switch (event.kind()) {
+    case EventKind::kArrival:
+      return on_arrival(event);
+    case EventKind::kHostWake: {
+      HostSlot& slot = hosts_[event.subject()];
+      if (slot.wake_at == event.time) slot.wake_at = kEndOfTime;
+      return pump(event.time, event.subject());
+    }
+    case EventKind::kHostTimer: {
+      HostSlot& slot = hosts_[event.subject()];
+      if (slot.timer_at == event.time) slot.timer_at = kEndOfTime;
+      if (slot.host->next_deadline() <= event.time) slot.host->on_timer(event.time);
+      return pump(event.time, event.subject());
+    }
+    case EventKind::kTask: {
+      const TaskId task = event.subject();
+      if (workload_.tasks[task].kind == Task::Kind::kCompute) return finish_task(event.time, task);
+      return post_task(event.time, task);
+    }
+    case EventKind::kFault:
+      return on_fault(event.time, actions_[event.subject()]);
+    case EventKind::kCarrier:
+      return on_carrier(event.time, event.subject() / topology_.planes(),
+                        event.subject() % topology_.planes());
+    case EventKind::kLinkFree:
+      return network_->on_link_free(event.time, fabric::LinkId{event.subject()});
+    case EventKind::kLinkPause:
+    case EventKind::kLinkResume:
+      return on_pause(event);
+    case EventKind::kSample:
+      return;
+  }
+}
+
+void Simulation::on_arrival(const Event& event) {
+  const PacketId packet{event.payload};
+  if (!network_->arrive(event.time, packet)) return;
+  const PacketHead& head = packets_.head(packet);
+  const std::uint32_t host = head.destination;
+  const unsigned plane = network_->link(head.link).to.plane;
+  note(static_cast<std::uint64_t>(event.time) * 31 + event.subject());
+  hosts_[host].host->on_packet(event.time, packet, plane);
+  packets_.give_back(packet);
+  pump(event.time, host);
+}
+
+void Simulation::on_pause(const Event& event) {
+  const fabric::LinkId link{event.subject()};
+  const bool paused = event.kind() == EventKind::kLinkPause;
+  if (!network_->on_pause(event.time, link, paused)) return;
+  const fabric::Node host = topology_.describe(link).from;
+  hosts_[host.index].host->set_paused(event.time, host.plane, paused);
+  pump(event.time, host.index);
+}
+
+void Simulation::on_fault(Time now, const fabric::FaultAction& action) {
+  network_->apply(now, action);
+  using Kind = fabric::FaultAction::Kind;
+  if (action.kind == Kind::kDown) last_down_ = now;
+  if (action.kind != Kind::kDown && action.kind != Kind::kUp) return;
+  if (!faults_[action.fault].link_state_visible) return;
+  const fabric::Link link = topology_.describe(action.link);
+  for (const fabric::Node& end : {link.from, link.to}) {
+    if (end.kind != fabric::NodeKind::kHost) continue;
+    events_.push(Event(now + config_.carrier_detect_ps, EventKind::kCarrier,
+                       end.index * topology_.planes() + end.plane));
+  }
+}
+
+void Simulation::on_carrier(Time now, std::uint32_t host, unsigned plane) {
+  const bool up = !network_->is_down(topology_.host_up(plane, host)) &&
+                  !network_->is_down(topology_.host_down(plane, host));
+  hosts_[host].host->set_port_up(now, plane, up);
+  pump(now, host);
+}
+
+void Simulation::pump(Time now, std::uint32_t host) {
+  HostSlot& slot = hosts_[host];
+  PortMask free;
+  for (unsigned plane = 0; plane < topology_.planes(); ++plane)
+    if (network_->can_send(now, plane, host))
+      free = free.with(PortId{static_cast<std::uint8_t>(plane + 1)});
+  Outgoing out;
+  while (!free.empty() && slot.host->next_packet(now, free, out)) {
+    inject(now, out);
+    free = free.without(PortId{static_cast<std::uint8_t>(out.plane + 1)});
+  }
+  if (slot.host->wants_to_send()) {
+    Time next = kEndOfTime;
+    for (unsigned plane = 0; plane < topology_.planes(); ++plane) {
+      const Time at = network_->free_at(plane, host);
+      if (at > now) next = std::min(next, at);
+    }
+    if (next < slot.wake_at) {
+      slot.wake_at = next;
+      events_.push(Event(next, EventKind::kHostWake, host));
+    }
+  }
+  const Time deadline = std::max(slot.host->next_deadline(), now + 1);
+  if (deadline < slot.timer_at) {
+    slot.timer_at = deadline;
+    events_.push(Event(deadline, EventKind::kHostTimer, host));
+  }
+}
+
+void Simulation::inject(Time now, const Outgoing& out) {
+  if (network_->any_down() && !out.probe) {
+    const PacketHead& head = packets_.head(out.packet);
+    if (head.priority != PacketClass::kControl &&
+        network_->path_is_dead(head.source, head.destination, out.path))
+      result_.recovery_us =
+          std::max(result_.recovery_us, static_cast<double>(now - last_down_) / 1e6);
+  }
+  network_->send(now, out.plane, out.path, out.packet);
+}
+
+void Simulation::start_task(Time now, TaskId task) {
+  const Task& t = workload_.tasks[task];
+  if (t.kind == Task::Kind::kCompute || t.delay > 0)
+    events_.push(Event(now + t.delay, EventKind::kTask, task));
+  else
+    post_task(now, task);
+}
+
+void Simulation::post_task(Time now, TaskId task) {
+  const Task& t = workload_.tasks[task];
+  result_.flows[task].posted = now;
+  hosts_[t.source].host->post(now, {.task = task,
+                                    .destination = t.destination,
+                                    .connection = t.connection,
+                                    .bytes = t.bytes,
+                                    .notify = t.dependent_count > 0});
+  pump(now, t.source);
+}
+
+void Simulation::on_sent(Time now, TaskId task, bool ok) {
+  FlowResult& flow = result_.flows[task];
+  flow.sent = now;
+  flow.failed = !ok;
+  ++(ok ? result_.completed : result_.failed);
+  ++tasks_done_;
+  if (ok) memory_.check(task, workload_.tasks[task].bytes);
+  note(static_cast<std::uint64_t>(now) ^ task);
+}
+
+void Simulation::on_received(Time now, TaskId task) {
+  result_.flows[task].received = now;
+  const Task& t = workload_.tasks[task];
+  for (std::uint32_t i = 0; i < t.dependent_count; ++i) {
+    const TaskId later = workload_.dependents[t.first_dependent + i];
+    if (--workload_.tasks[later].waits == 0)
+      events_.push(Event(now + workload_.tasks[later].delay, EventKind::kTask, later));
+  }
+}
+
+void Simulation::finish_task(Time now, TaskId task) {
+  ++tasks_done_;
+  result_.flows[task].posted = now - workload_.tasks[task].delay;
+  result_.flows[task].sent = now;
+  on_received(now, task);
+}
+
+void Simulation::on_placed(Time now, const Placed& placed) {
+  const TaskId task = task_of_address(placed.to);
+  MRC_ASSERT(task < workload_.tasks.size());
+  memory_.place(placed, workload_.tasks[task].bytes);
+  bytes_placed_ += placed.bytes;
+  result_.series.add(now, placed.plane, placed.bytes);
+}
+
+void Simulation::note(std::uint64_t value) {
+  result_.trace_hash = (std::rotl(result_.trace_hash, 5) ^ value) * 0x9E37'79B9'7F4A'7C15;
+}
+
+void Simulation::collect() {
+  result_.finished_at = now_;
+  result_.complete = tasks_done_ == workload_.tasks.size() && result_.failed == 0;
+  result_.bytes_wrong = memory_.wrong();
+  result_.network = network_->counters();
+  for (const HostSlot& slot : hosts_) {
+    const HostTotals t = slot.host->totals();
+    result_.hosts.data_packets += t.data_packets;
+    result_.hosts.retransmits += t.retransmits;
+    result_.hosts.timeouts += t.timeouts;
+    result_.hosts.spurious += t.spurious;
+    result_.hosts.control_packets += t.control_packets;
+    result_.hosts.probes += t.probes;
+  }
+}
+
+}  // namespace mrc::sim

@@ -1,0 +1,102 @@
+// One run: hosts, network and workload under one clock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sim/config.h"
+#include "sim/event_queue.h"
+#include "sim/host.h"
+#include "sim/memory_image.h"
+#include "sim/mrc_host.h"
+#include "sim/network.h"
+#include "sim/result.h"
+#include "sim/workload.h"
+
+namespace mrc::sim {
+
+// Called now and then while a run goes on.
+struct Progress {
+  double share = 0;  // of the bytes to be moved
+  Time now = 0;
+  std::uint64_t events = 0;
+  std::uint64_t packet_hops = 0;
+};
+using ProgressFunction = std::function<void(const Progress&)>;
+
+// Looks at packets on links, for captures.
+class PacketTap {
+ public:
+  virtual ~PacketTap() = default;
+  // A packet leaves the sending end of a link, where it was put at `now`.
+  virtual void on_packet(Time now, fabric::LinkId link, const PacketHead& head,
+                         const PacketBody& body) = 0;
+};
+
+class Simulation final : public HostListener {
+ public:
+  // Throws InputError.
+  explicit Simulation(const SimConfig& config);
+  ~Simulation() override;
+
+  SimResult run(const ProgressFunction& progress = {});
+
+  const fabric::Topology& topology() const { return topology_; }
+  const fabric::Routing& routing() const { return routing_; }
+  const Network& network() const { return *network_; }
+  const Workload& workload() const { return workload_; }
+  const std::vector<fabric::Fault>& faults() const { return faults_; }
+
+ private:
+  struct HostSlot {
+    std::unique_ptr<Host> host;
+    Time wake_at = kEndOfTime;   // of the earliest kHostWake on its way
+    Time timer_at = kEndOfTime;  // likewise
+  };
+
+  void build_hosts();
+  void schedule_faults();
+
+  // HostListener
+  void on_sent(Time now, TaskId task, bool ok) override;
+  void on_received(Time now, TaskId task) override;
+  void on_placed(Time now, const Placed& placed) override;
+
+  void handle(const Event& event);
+  void on_arrival(const Event& event);
+  void on_fault(Time now, const fabric::FaultAction& action);
+  void on_carrier(Time now, std::uint32_t host, unsigned plane);
+  void on_pause(const Event& event);
+  void pump(Time now, std::uint32_t host);
+  void inject(Time now, const Outgoing& out);
+  void start_task(Time now, TaskId task);
+  void post_task(Time now, TaskId task);
+  void finish_task(Time now, TaskId task);
+  void prefetch() const;
+  void note(std::uint64_t value);
+  void collect();
+
+  SimConfig config_;
+  fabric::Topology topology_;
+  fabric::Routing routing_;
+  Workload workload_;
+  std::vector<fabric::Fault> faults_;
+  std::vector<fabric::FaultAction> actions_;
+  EventQueue events_;
+  PacketPool packets_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<MrcWorld> mrc_world_;
+  std::vector<HostSlot> hosts_;
+  MemoryImage memory_;
+
+  SimResult result_;
+  std::uint64_t tasks_done_ = 0;
+  std::uint64_t bytes_total_ = 0;
+  std::uint64_t bytes_placed_ = 0;
+  Time last_down_ = -1;
+  Time now_ = 0;
+};
+
+}  // namespace mrc::sim
