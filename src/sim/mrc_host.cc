@@ -64,6 +64,11 @@ Time longest_base_rtt(const SimConfig& config, const fabric::Topology& topology)
   return round_trip(config, topology, topology.longest_hops());
 }
 
+std::uint64_t plane_bdp_bytes(const SimConfig& config, const fabric::Topology& topology) {
+  const auto rtt_ns = static_cast<std::uint64_t>(to_ns(longest_base_rtt(config, topology)));
+  return rtt_ns * (topology.spec().host_link.bits_per_second / 1'000'000) / 8'000;
+}
+
 MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_routing,
                    PacketPool& packet_pool, HostListener& host_listener)
     : config(&sim_config),
@@ -80,9 +85,7 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
   make(kWayBackEvsPerPlane * topology.planes(), way_back);
 
   // Twice the largest congestion window, so that a gap does not stop the sender for a round trip.
-  const std::uint64_t bdp = static_cast<std::uint64_t>(longest_base_rtt(*config, topology)) *
-                            topology.planes() / 1'000 *
-                            (topology.spec().host_link.bits_per_second / 1'000'000) / 8'000'000;
+  const std::uint64_t bdp = topology.planes() * plane_bdp_bytes(*config, topology);
   const std::uint64_t psns = 3 * bdp / config->path_mtu + 1;
   const std::uint64_t units = (psns + core::kWindowUnitPsns - 1) / core::kWindowUnitPsns;
   window_units = config->mrc.window_units != 0

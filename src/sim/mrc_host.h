@@ -36,6 +36,8 @@ struct MrcWorld {
 std::uint32_t full_packet_bytes(const SimConfig& config);
 // Idle round trip of a full-size packet and its answer over the longest path.
 Time longest_base_rtt(const SimConfig& config, const fabric::Topology& topology);
+// What one plane holds in that time.
+std::uint64_t plane_bdp_bytes(const SimConfig& config, const fabric::Topology& topology);
 // Size of a packet that a switch has trimmed.
 std::uint32_t trimmed_packet_bytes(const SimConfig& config);
 
