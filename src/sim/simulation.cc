@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "fabric/input_error.h"
+#include "sim/roce_network.h"
 
 namespace mrc::sim {
 namespace {
@@ -52,9 +53,28 @@ NetworkConfig network_config(const SimConfig& config, const fabric::Topology& to
   network.loss = config.loss;
   network.seed = config.seed;
   network.trimmed_bytes = trimmed_packet_bytes(config);
-  network.plane_bdp_bytes = static_cast<std::uint64_t>(longest_base_rtt(config, topology) / 1'000) *
-                            (topology.spec().host_link.bits_per_second / 1'000'000) / 8'000;
+  network.plane_bdp_bytes = plane_bdp_bytes(config, topology);
+  if (config.transport == Transport::kRoce) set_up_for_roce(config, topology, network);
   return network;
+}
+
+// A step ends with the last of its tasks, and the next begins there. Stops at the first step that
+// was not finished.
+std::vector<double> step_times(const Workload& workload, const std::vector<FlowResult>& flows) {
+  std::vector<Time> ends(workload.steps, 0);
+  for (TaskId task = 0; task < workload.tasks.size() && workload.steps > 0; ++task) {
+    Time& end = ends[workload.tasks[task].step];
+    const bool finished = flows[task].sent >= 0 && !flows[task].failed;
+    end = finished ? std::max(end, flows[task].sent) : kEndOfTime;
+  }
+  std::vector<double> step_us;
+  Time before = 0;
+  for (const Time end : ends) {
+    if (end == kEndOfTime) break;
+    step_us.push_back(static_cast<double>(end - before) / 1e6);
+    before = end;
+  }
+  return step_us;
 }
 
 }  // namespace
@@ -88,9 +108,13 @@ void Simulation::build_hosts() {
     planned[task.source].push_back({task.destination, task.connection, true});
     planned[task.destination].push_back({task.source, task.connection, false});
   }
-  mrc_world_ = std::make_unique<MrcWorld>(config_, routing_, packets_, *this);
+  if (config_.transport == Transport::kRoce) {
+    roce_world_ = std::make_unique<RoceWorld>(config_, routing_, packets_, *this);
+  } else {
+    mrc_world_ = std::make_unique<MrcWorld>(config_, routing_, packets_, *this);
+    mrc_world_->hosts.resize(topology_.hosts());
+  }
   hosts_.resize(topology_.hosts());
-  mrc_world_->hosts.resize(topology_.hosts());
   for (std::uint32_t host = 0; host < topology_.hosts(); ++host) {
     std::vector<PlannedConnection>& plan = planned[host];
     // Sending ends sort last among equals and are the ones to keep.
@@ -103,12 +127,22 @@ void Simulation::build_hosts() {
     std::reverse(plan.begin(), plan.end());
     for (const PlannedConnection& c : plan)
       degree[c.peer] += c.sends && c.number == 0 ? 1 : 0;
-    auto mrc_host = std::make_unique<MrcHost>(*mrc_world_, host, plan);
-    mrc_world_->hosts[host] = mrc_host.get();
-    hosts_[host].host = std::move(mrc_host);
+    hosts_[host].host = build_host(host, plan);
     plan = {};
   }
-  mrc_world_->incast_degree = std::move(degree);
+  if (mrc_world_) mrc_world_->incast_degree = std::move(degree);
+}
+
+std::unique_ptr<Host> Simulation::build_host(std::uint32_t host,
+                                             const std::vector<PlannedConnection>& plan) {
+  if (roce_world_) {
+    auto built = std::make_unique<RoceHost>(*roce_world_, host, plan);
+    roce_world_->hosts[host] = built.get();
+    return built;
+  }
+  auto built = std::make_unique<MrcHost>(*mrc_world_, host, plan);
+  mrc_world_->hosts[host] = built.get();
+  return built;
 }
 
 void Simulation::schedule_faults() {
@@ -322,6 +356,7 @@ void Simulation::collect() {
   result_.complete = tasks_done_ == workload_.tasks.size() && result_.failed == 0;
   result_.bytes_wrong = memory_.wrong();
   result_.network = network_->counters();
+  result_.step_us = step_times(workload_, result_.flows);
   for (const HostSlot& slot : hosts_) {
     const HostTotals t = slot.host->totals();
     result_.hosts.data_packets += t.data_packets;

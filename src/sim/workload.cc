@@ -5,8 +5,70 @@
 
 #include "base/prng.h"
 #include "fabric/input_error.h"
+#include "sim/workload_makers.h"
 
 namespace mrc::sim {
+namespace {
+
+using fabric::InputError;
+using fabric::Topology;
+
+constexpr std::size_t kMaxTasks = std::size_t{1} << 25;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << kTaskAddressBits;
+constexpr unsigned kMaxConnections = 1'024;
+
+struct Generator {
+  const char* name;
+  Workload (*make)(const WorkloadSpec&, const Topology&);
+};
+constexpr Generator kGenerators[] = {
+    {"pair", make_pair},
+    {"permutation", make_permutation},
+    {"incast", make_incast},
+    {"all-to-all", make_all_to_all},
+    {"ring-all-reduce", make_ring_all_reduce},
+    {"tree-all-reduce", make_tree_all_reduce},
+    {"reduce-scatter", make_reduce_scatter},
+    {"all-gather", make_all_gather},
+    {"training", make_training},
+    {"flows", make_flows},
+};
+
+struct PlacementName {
+  const char* name;
+  Placement placement;
+};
+constexpr PlacementName kPlacements[] = {
+    {"linear", Placement::kLinear},
+    {"strided", Placement::kStrided},
+    {"shuffled", Placement::kShuffled},
+};
+
+std::vector<std::uint32_t> place_all(const WorkloadSpec& spec, const Topology& topology) {
+  std::vector<std::uint32_t> hosts(topology.hosts());
+  std::iota(hosts.begin(), hosts.end(), 0);
+  if (spec.placement == Placement::kStrided) {
+    std::stable_sort(hosts.begin(), hosts.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return topology.place_at_t0(a) < topology.place_at_t0(b);
+    });
+  } else if (spec.placement == Placement::kShuffled) {
+    Prng prng(spec.seed ^ 0x706C'6163);
+    for (std::uint32_t i = topology.hosts(); i > 1; --i)
+      std::swap(hosts[i - 1], hosts[prng.below(i)]);
+  }
+  return hosts;
+}
+
+}  // namespace
+
+TaskId WorkloadBuilder::add(const Task& task) {
+  if (workload_.tasks.size() == kMaxTasks)
+    throw InputError("workload: more than " + std::to_string(kMaxTasks) +
+                     " transfers and computations; take fewer hosts, steps or connections");
+  workload_.tasks.push_back(task);
+  if (workload_.steps > 0) workload_.tasks.back().step = workload_.steps - 1;
+  return static_cast<TaskId>(workload_.tasks.size() - 1);
+}
 
 TaskId WorkloadBuilder::transfer(std::uint32_t source, std::uint32_t destination,
                                  std::uint64_t bytes) {
@@ -14,8 +76,7 @@ TaskId WorkloadBuilder::transfer(std::uint32_t source, std::uint32_t destination
   task.source = source;
   task.destination = destination;
   task.bytes = bytes;
-  workload_.tasks.push_back(task);
-  return static_cast<TaskId>(workload_.tasks.size() - 1);
+  return add(task);
 }
 
 TaskId WorkloadBuilder::compute(std::uint32_t host, Time duration) {
@@ -24,8 +85,27 @@ TaskId WorkloadBuilder::compute(std::uint32_t host, Time duration) {
   task.source = host;
   task.destination = host;
   task.delay = duration;
-  workload_.tasks.push_back(task);
-  return static_cast<TaskId>(workload_.tasks.size() - 1);
+  return add(task);
+}
+
+// Where many wait for many, a computation of no duration stands between them, so that the number of
+// edges grows with the sum and not with the product.
+void WorkloadBuilder::wait(TaskRange later, TaskRange earlier) {
+  if (later.count > 1 && earlier.count > 1) {
+    const TaskId join = compute(task(later.first).source, 0);
+    task(join).step = task(later.first).step;
+    wait({join, 1}, earlier);
+    earlier = {join, 1};
+  }
+  for (std::uint32_t l = 0; l < later.count; ++l)
+    for (std::uint32_t e = 0; e < earlier.count; ++e)
+      wait(later.first + l, earlier.first + e);
+}
+
+void WorkloadBuilder::set_collective(std::uint32_t ranks, std::uint64_t bytes, double bus_factor) {
+  workload_.ranks = ranks;
+  workload_.bytes = bytes;
+  workload_.bus_factor = bus_factor;
 }
 
 Workload WorkloadBuilder::build() {
@@ -41,84 +121,46 @@ Workload WorkloadBuilder::build() {
   return std::move(workload_);
 }
 
-namespace {
-
-using fabric::InputError;
-using fabric::Topology;
-
-// Splits a transfer over the pair's connections.
-void add_transfer(WorkloadBuilder& builder, const WorkloadSpec& spec, std::uint32_t source,
-                  std::uint32_t destination, bool victim = false) {
-  for (unsigned c = 0; c < spec.connections; ++c) {
-    const std::uint64_t part =
-        spec.bytes * (c + 1) / spec.connections - spec.bytes * c / spec.connections;
-    Task& task = builder.task(builder.transfer(source, destination, part));
-    task.connection = static_cast<std::uint16_t>(c);
-    task.victim = victim;
+TaskRange add_transfer(WorkloadBuilder& builder, unsigned connections, std::uint32_t source,
+                       std::uint32_t destination, std::uint64_t bytes) {
+  TaskRange parts;
+  for (unsigned c = 0; c < connections; ++c) {
+    const TaskId id = builder.transfer(source, destination, even_share(bytes, connections, c));
+    builder.task(id).connection = static_cast<std::uint16_t>(c);
+    if (parts.count++ == 0) parts.first = id;
   }
+  return parts;
 }
 
-Workload make_pair(const WorkloadSpec& spec, const Topology& topology) {
-  WorkloadBuilder builder("pair");
-  const bool given = spec.source != spec.destination;
-  add_transfer(builder, spec, given ? spec.source : 0,
-               given ? spec.destination : topology.hosts() - 1);
-  return builder.build();
+std::vector<std::uint32_t> participants(const WorkloadSpec& spec, const Topology& topology) {
+  if (spec.ranks.empty()) return place_all(spec, topology);
+  std::vector<bool> taken(topology.hosts());
+  for (const std::uint32_t host : spec.ranks) {
+    if (host >= topology.hosts())
+      throw InputError("workload: rank on host " + std::to_string(host) + ", but there are only " +
+                       std::to_string(topology.hosts()));
+    if (taken[host]) throw InputError("workload: two ranks on host " + std::to_string(host));
+    taken[host] = true;
+  }
+  if (spec.ranks.size() < 2) throw InputError("workload: at least two ranks are needed");
+  return spec.ranks;
 }
 
-// Every host sends to one other and receives from one other: a random cycle through all of them.
-Workload make_permutation(const WorkloadSpec& spec, const Topology& topology) {
-  WorkloadBuilder builder("permutation");
-  std::vector<std::uint32_t> order(topology.hosts());
-  std::iota(order.begin(), order.end(), 0);
-  Prng prng(spec.seed ^ 0x7065'726D);
-  for (std::uint32_t i = topology.hosts(); i > 1; --i)
-    std::swap(order[i - 1], order[prng.below(i)]);
-  std::vector<std::uint32_t> target(topology.hosts());
-  for (std::uint32_t i = 0; i < topology.hosts(); ++i)
-    target[order[i]] = order[(i + 1) % topology.hosts()];
-  for (std::uint32_t host = 0; host < topology.hosts(); ++host)
-    add_transfer(builder, spec, host, target[host]);
-  return builder.build();
+const char* placement_name(Placement placement) {
+  for (const PlacementName& p : kPlacements)
+    if (p.placement == placement) return p.name;
+  return "?";
 }
 
-// Senders from other racks, as far as there are, write to host 0; the victim flow ends at its
-// neighbour.
-Workload make_incast(const WorkloadSpec& spec, const Topology& topology) {
-  const unsigned others = topology.hosts() - (spec.victim ? 3 : 1);
-  if (spec.senders < 1 || spec.senders > others)
-    throw InputError("workload: an incast on this fabric has 1 to " + std::to_string(others) +
-                     " senders, not " + std::to_string(spec.senders));
-  if (spec.victim && topology.hosts_per_t0() < 2)
-    throw InputError("workload: a victim needs at least two hosts per T0");
-  WorkloadBuilder builder("incast");
-  std::vector<std::uint32_t> candidates;
-  for (std::uint32_t host = topology.hosts() - 1; host > 0; --host)
-    if (!spec.victim || (host != 1 && host != topology.hosts() - 1)) candidates.push_back(host);
-  Prng prng(spec.seed ^ 0x696E'6361);
-  const auto remote = static_cast<std::uint32_t>(
-      std::count_if(candidates.begin(), candidates.end(),
-                    [&](std::uint32_t host) { return topology.t0_of(host) != 0; }));
-  const std::uint32_t pool = std::max(spec.senders, remote);
-  for (std::uint32_t i = 0; i < spec.senders; ++i)
-    std::swap(candidates[i], candidates[i + prng.below(pool - i)]);
-  for (std::uint32_t i = 0; i < spec.senders; ++i)
-    add_transfer(builder, spec, candidates[i], 0);
-  if (spec.victim) add_transfer(builder, spec, topology.hosts() - 1, 1, true);
-  return builder.build();
+Placement parse_placement(std::string_view text) {
+  std::string known;
+  for (const PlacementName& p : kPlacements) {
+    if (text == p.name) return p.placement;
+    known += (known.empty() ? "" : ", ") + std::string(p.name);
+  }
+  throw InputError("workload: placement '" + std::string(text) + "' is unknown; there are " +
+                   known);
 }
-
-struct Generator {
-  const char* name;
-  Workload (*make)(const WorkloadSpec&, const Topology&);
-};
-constexpr Generator kGenerators[] = {
-    {"pair", make_pair},
-    {"permutation", make_permutation},
-    {"incast", make_incast},
-};
-
-}  // namespace
 
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
@@ -129,13 +171,27 @@ std::vector<std::string> workload_names() {
 
 Workload make_workload(const WorkloadSpec& spec, const Topology& topology) {
   if (topology.hosts() < 2) throw InputError("workload: at least two hosts are needed");
-  if (spec.connections < 1) throw InputError("workload: at least one connection per pair");
+  if (spec.connections < 1 || spec.connections > kMaxConnections)
+    throw InputError("workload: a pair has 1 to " + std::to_string(kMaxConnections) +
+                     " connections, not " + std::to_string(spec.connections));
+  if (spec.bytes < spec.connections || spec.bytes >= kMaxBytes)
+    throw InputError("workload: bytes must be from " + std::to_string(spec.connections) + " to " +
+                     std::to_string(kMaxBytes - 1));
   for (const Generator& g : kGenerators)
     if (spec.name == g.name) return g.make(spec, topology);
   std::string known;
   for (const std::string& name : workload_names())
     known += (known.empty() ? "" : ", ") + name;
   throw InputError("workload: '" + spec.name + "' is unknown; there are " + known);
+}
+
+double algorithm_gbps(const Workload& workload, Time duration) {
+  return duration > 0 ? static_cast<double>(workload.bytes) * 8e3 / static_cast<double>(duration)
+                      : 0;
+}
+
+double bus_gbps(const Workload& workload, Time duration) {
+  return algorithm_gbps(workload, duration) * workload.bus_factor;
 }
 
 }  // namespace mrc::sim
