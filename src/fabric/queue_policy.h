@@ -16,6 +16,7 @@ struct QueuePolicy {
   // ECN: never at or below min, always at or above max, in between with growing probability.
   std::uint32_t ecn_min_bytes = 0;
   std::uint32_t ecn_max_bytes = 0;
+  std::uint64_t ecn_ramp_top_q32 = std::uint64_t{1} << 32;  // probability just below max
   bool trims = true;  // a trimmable packet that finds no room is cut instead of dropped
   bool marks = true;  // off on ports that face hosts
   bool faces_host = false;
@@ -42,7 +43,7 @@ constexpr bool marks_ecn(const QueuePolicy& policy, std::uint32_t queued_bytes,
   if (queued_bytes >= policy.ecn_max_bytes) return true;
   const std::uint64_t above = queued_bytes - policy.ecn_min_bytes;
   const std::uint64_t ramp = policy.ecn_max_bytes - policy.ecn_min_bytes;
-  return (above << 32) > std::uint64_t{random} * ramp;
+  return above * policy.ecn_ramp_top_q32 > std::uint64_t{random} * ramp;
 }
 
 // Thresholds as shares of the plane's bandwidth-delay product.

@@ -11,6 +11,7 @@
 #include "fabric/routing.h"
 #include "fabric/topology.h"
 #include "sim/event_queue.h"
+#include "sim/roce_dcqcn.h"
 #include "sim/workload.h"
 
 namespace mrc::sim {
@@ -33,6 +34,15 @@ struct MrcOptions {
 struct RoceOptions {
   bool pfc = true;
   bool dcqcn = true;
+  DcqcnParameters rates;
+  std::uint8_t timeout = 8;      // local ACK timeout: 4.096 us * 2^timeout
+  std::uint8_t retries = 7;      // time-outs in a row that a queue pair survives
+  std::uint32_t ack_every = 16;  // packets
+  // Switches; 0 = what suits the link rates, see roce_network.h.
+  std::uint32_t ecn_min_bytes = 0;
+  std::uint32_t ecn_max_bytes = 0;
+  double ecn_max_probability = 0;
+  std::uint32_t pause_bytes = 0;  // PFC, per ingress link
 };
 
 struct SimConfig {

@@ -44,8 +44,11 @@ Network::Network(const fabric::Routing& routing, const NetworkConfig& config, Ev
     delay_[tier] = c.delay_ps;
   }
   const auto policy = [&](bool faces_host) {
-    return fabric::make_queue_policy(config.queue_shares, config.plane_bdp_bytes, config.trimming,
-                                     faces_host);
+    fabric::QueuePolicy p = fabric::make_queue_policy(config.queue_shares, config.plane_bdp_bytes,
+                                                      config.trimming, faces_host);
+    p.marks = p.marks || config.mark_last_hop;
+    p.ecn_ramp_top_q32 = probability_q32(config.ecn_max_probability);
+    return p;
   };
   policies_ = {policy(false), policy(false), policy(true), policy(false)};
   if (config.pfc.enabled) {
@@ -274,12 +277,13 @@ void Network::drop(LinkState& l, PacketId packet, std::uint64_t& counter) {
   packets_->give_back(packet);
 }
 
-void Network::flush(LinkId link) {
+void Network::flush(Time now, LinkId link) {
   LinkState& l = links_[fabric::index(link)];
   for (PacketId* queue : {&l.control_head, &l.data_head}) {
     while (*queue != kNoPacket) {
       const PacketId packet = *queue;
       *queue = packets_->head(packet).next;
+      if (config_.pfc.enabled) hold(now, packets_->head(packet), false);
       drop(l, packet, counters_.dropped_down);
     }
   }
@@ -293,7 +297,7 @@ void Network::apply(Time now, const fabric::FaultAction& action) {
   LinkState& l = links_[fabric::index(action.link)];
   if (action.kind == Kind::kDown) {
     if (l.down++ == 0) ++links_down_;
-    flush(action.link);
+    flush(now, action.link);
     return;
   }
   if (action.kind == Kind::kUp) {

@@ -31,6 +31,8 @@ struct NetworkConfig {
   fabric::QueueShares queue_shares;
   std::uint64_t plane_bdp_bytes = 0;
   bool trimming = true;
+  bool mark_last_hop = false;      // ECN on ports that face hosts too
+  double ecn_max_probability = 1;  // at the top of the ramp; above it every packet is marked
   PfcConfig pfc;
   double loss = 0;                  // per packet, end to end, at a random hop
   std::uint32_t trimmed_bytes = 0;  // size of a packet after trimming
@@ -128,7 +130,7 @@ class Network {
   Time transmission_time(const LinkState& l, fabric::LinkId link, std::uint32_t bytes) const;
   bool survives_impairment(fabric::LinkId link, PacketHead& head);
   void drop(LinkState& l, PacketId packet, std::uint64_t& counter);
-  void flush(fabric::LinkId link);
+  void flush(Time now, fabric::LinkId link);
   void hold(Time now, const PacketHead& head, bool held);
   std::uint32_t draw(std::uint64_t a, std::uint64_t b) const;
   void doom(PacketHead& head, unsigned hops);

@@ -49,7 +49,10 @@ static_assert(sizeof(PacketHead) == 44);
 struct RocePacket {
   enum class Kind : std::uint8_t { kData, kAck, kNak, kCnp };
   Kind kind = Kind::kData;
-  bool last = false;             // of its message
+  bool first = false;  // of its message
+  bool last = false;
+  bool immediate = false;  // somebody waits for the message
+  bool ack_request = false;
   std::uint32_t connection = 0;  // at the receiving host
   std::uint32_t psn = 0;         // data: its own; ACK: the last in order; NAK: the one expected
   std::uint32_t payload_bytes = 0;

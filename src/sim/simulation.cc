@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "fabric/input_error.h"
+#include "sim/roce_network.h"
 
 namespace mrc::sim {
 namespace {
@@ -53,6 +54,7 @@ NetworkConfig network_config(const SimConfig& config, const fabric::Topology& to
   network.seed = config.seed;
   network.trimmed_bytes = trimmed_packet_bytes(config);
   network.plane_bdp_bytes = plane_bdp_bytes(config, topology);
+  if (config.transport == Transport::kRoce) set_up_for_roce(config, topology, network);
   return network;
 }
 
@@ -106,9 +108,13 @@ void Simulation::build_hosts() {
     planned[task.source].push_back({task.destination, task.connection, true});
     planned[task.destination].push_back({task.source, task.connection, false});
   }
-  mrc_world_ = std::make_unique<MrcWorld>(config_, routing_, packets_, *this);
+  if (config_.transport == Transport::kRoce) {
+    roce_world_ = std::make_unique<RoceWorld>(config_, routing_, packets_, *this);
+  } else {
+    mrc_world_ = std::make_unique<MrcWorld>(config_, routing_, packets_, *this);
+    mrc_world_->hosts.resize(topology_.hosts());
+  }
   hosts_.resize(topology_.hosts());
-  mrc_world_->hosts.resize(topology_.hosts());
   for (std::uint32_t host = 0; host < topology_.hosts(); ++host) {
     std::vector<PlannedConnection>& plan = planned[host];
     // Sending ends sort last among equals and are the ones to keep.
@@ -121,12 +127,22 @@ void Simulation::build_hosts() {
     std::reverse(plan.begin(), plan.end());
     for (const PlannedConnection& c : plan)
       degree[c.peer] += c.sends && c.number == 0 ? 1 : 0;
-    auto mrc_host = std::make_unique<MrcHost>(*mrc_world_, host, plan);
-    mrc_world_->hosts[host] = mrc_host.get();
-    hosts_[host].host = std::move(mrc_host);
+    hosts_[host].host = build_host(host, plan);
     plan = {};
   }
-  mrc_world_->incast_degree = std::move(degree);
+  if (mrc_world_) mrc_world_->incast_degree = std::move(degree);
+}
+
+std::unique_ptr<Host> Simulation::build_host(std::uint32_t host,
+                                             const std::vector<PlannedConnection>& plan) {
+  if (roce_world_) {
+    auto built = std::make_unique<RoceHost>(*roce_world_, host, plan);
+    roce_world_->hosts[host] = built.get();
+    return built;
+  }
+  auto built = std::make_unique<MrcHost>(*mrc_world_, host, plan);
+  mrc_world_->hosts[host] = built.get();
+  return built;
 }
 
 void Simulation::schedule_faults() {

@@ -13,6 +13,7 @@
 #include "sim/mrc_host.h"
 #include "sim/network.h"
 #include "sim/result.h"
+#include "sim/roce_host.h"
 #include "sim/workload.h"
 
 namespace mrc::sim {
@@ -57,6 +58,7 @@ class Simulation final : public HostListener {
   };
 
   void build_hosts();
+  std::unique_ptr<Host> build_host(std::uint32_t host, const std::vector<PlannedConnection>& plan);
   void schedule_faults();
 
   // HostListener
@@ -87,7 +89,8 @@ class Simulation final : public HostListener {
   EventQueue events_;
   PacketPool packets_;
   std::unique_ptr<Network> network_;
-  std::unique_ptr<MrcWorld> mrc_world_;
+  std::unique_ptr<MrcWorld> mrc_world_;    // of the transport in use
+  std::unique_ptr<RoceWorld> roce_world_;  // likewise
   std::vector<HostSlot> hosts_;
   MemoryImage memory_;
 

@@ -1,0 +1,83 @@
+#include "sim/roce_network.h"
+
+#include <algorithm>
+
+namespace mrc::sim {
+namespace {
+
+// As time at the rate of the host links: 20 us are 1 MB at 400 Gb/s.
+constexpr double kEcnMinUs = 4;
+constexpr double kEcnMaxUs = 16;
+constexpr double kEcnMaxProbability = 0.2;
+constexpr double kPauseUs = 20;
+constexpr std::uint32_t kPacketBytes = 4'300;
+
+std::uint32_t or_default(std::uint32_t given, double us, const fabric::Topology& topology) {
+  if (given != 0) return given;
+  const auto bps = static_cast<double>(topology.spec().host_link.bits_per_second);
+  return std::max(static_cast<std::uint32_t>(bps * us / 8e6), kPacketBytes);
+}
+
+unsigned largest_radix(const fabric::Topology& topology) {
+  const unsigned t0 = topology.hosts_per_t0() + topology.t1_per_pod();
+  const unsigned t1 = topology.t0_per_pod() + topology.t2_per_group();
+  return std::max({t0, t1, topology.spec().pods});
+}
+
+}  // namespace
+
+// Two flights of the link, the packet whose transmission has begun when the pause arrives, the one
+// that was being received when it left, and the one that went over the threshold.
+std::uint64_t pfc_headroom_bytes(const SimConfig& config, const fabric::Topology& topology) {
+  const std::uint64_t packets = 3 * (std::uint64_t{config.path_mtu} + 128);
+  std::uint64_t most = 0;
+  for (unsigned tier = 0; tier < fabric::kLinkTiers; ++tier) {
+    const fabric::LinkClass& c = topology.link_class(static_cast<fabric::LinkTier>(tier));
+    const std::uint64_t flight =
+        static_cast<std::uint64_t>(c.delay_ps) / 1'000 * (c.bits_per_second / 1'000'000) / 8'000;
+    most = std::max(most, 2 * flight + packets);
+  }
+  return most;
+}
+
+void set_up_for_roce(const SimConfig& config, const fabric::Topology& topology,
+                     NetworkConfig& network) {
+  const RoceOptions& options = config.roce;
+  network.mode = fabric::ForwardingMode::kEcmp;
+  network.trimming = false;
+  network.mark_last_hop = true;
+  network.ecn_max_probability =
+      options.ecn_max_probability > 0 ? options.ecn_max_probability : kEcnMaxProbability;
+  const auto bdp = static_cast<double>(std::max<std::uint64_t>(network.plane_bdp_bytes, 1));
+  network.queue_shares.ecn_min = or_default(options.ecn_min_bytes, kEcnMinUs, topology) / bdp;
+  network.queue_shares.ecn_max = or_default(options.ecn_max_bytes, kEcnMaxUs, topology) / bdp;
+  if (!options.pfc) return;
+  network.pfc.enabled = true;
+  network.pfc.pause_bytes = or_default(options.pause_bytes, kPauseUs, topology);
+  network.pfc.resume_bytes =
+      network.pfc.pause_bytes - std::min(network.pfc.pause_bytes, 2 * kPacketBytes);
+  // One port may have to hold what all others have sent.
+  const auto held =
+      static_cast<double>(network.pfc.pause_bytes + pfc_headroom_bytes(config, topology));
+  network.queue_shares.capacity_dropping = largest_radix(topology) * held / bdp;
+}
+
+fabric::Path ecmp_path(const fabric::Routing& routing, const PacketHead& head, unsigned plane) {
+  const fabric::Topology& topology = routing.topology();
+  fabric::Path path;
+  path.plane = static_cast<std::uint8_t>(plane);
+  fabric::Node at = topology.describe(topology.host_up(plane, head.source)).to;
+  const auto next = [&] {
+    at =
+        topology.describe(routing.next_by_hash(at, head.source, head.destination, head.entropy)).to;
+  };
+  next();
+  if (at.kind != fabric::NodeKind::kT1) return path;
+  path.t1 = static_cast<std::uint16_t>(at.index % topology.t1_per_pod());
+  next();
+  if (at.kind != fabric::NodeKind::kT2) return path;
+  path.t2 = static_cast<std::uint16_t>(at.index % topology.t2_per_group());
+  return path;
+}
+
+}  // namespace mrc::sim
