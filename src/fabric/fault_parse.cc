@@ -1,18 +1,14 @@
 // The text form of faults, see fault_plan.h.
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "fabric/fault_plan.h"
 #include "fabric/input_error.h"
+#include "fabric/node_text.h"
 #include "fabric/quantity.h"
 
 namespace mrc::fabric {
 namespace {
-
-constexpr std::array kAllNodeKinds{NodeKind::kHost, NodeKind::kT0, NodeKind::kT1, NodeKind::kT2};
-
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 [[noreturn]] void fail(const std::string& why) { throw InputError(why); }
 
@@ -28,68 +24,16 @@ std::vector<std::string_view> split_words(std::string_view text) {
   }
 }
 
-// "t1:5" or "t1:*": one device or all of its kind.
-struct NameSet {
-  NodeKind kind = NodeKind::kHost;
-  std::optional<unsigned> number;
-  std::string_view text;
-
-  bool contains(const Node& node) const {
-    return node.kind == kind && (!number || *number == node.index);
-  }
-};
-
 // What stands before the verb.
 struct Target {
-  NameSet first;
-  std::optional<NameSet> second;
+  NodeSet first;
+  std::optional<NodeSet> second;
   bool one_way = false;
   std::optional<unsigned> plane;  // none: all
   std::string_view text;
 
   bool in_plane(const Node& node) const { return !plane || *plane == node.plane; }
 };
-
-unsigned device_count(const TopologySpec& spec, NodeKind kind) {
-  switch (kind) {
-    case NodeKind::kHost:
-      return spec.hosts;
-    case NodeKind::kT0:
-      return spec.t0;
-    case NodeKind::kT1:
-      return spec.t1;
-    case NodeKind::kT2:
-      return spec.t2;
-  }
-  return 0;
-}
-
-// The number behind the colon, nothing for a star.
-std::optional<unsigned> read_index(std::string_view name, std::string_view index, unsigned count,
-                                   const std::string& what) {
-  if (count == 0) fail("there is no " + std::string(name) + ", the fabric has none");
-  if (index == "*") return std::nullopt;
-  const std::optional<unsigned> number = parse_number(index);
-  if (!number) fail(quoted(name) + " needs a number or * behind the colon");
-  if (*number >= count) {
-    fail("there is no " + std::string(name) + ", the fabric has " + what + ":0 to " + what + ":" +
-         std::to_string(count - 1));
-  }
-  return number;
-}
-
-NameSet read_name(std::string_view text, const Topology& topology) {
-  const std::size_t colon = text.find(':');
-  if (colon != std::string_view::npos) {
-    for (const NodeKind kind : kAllNodeKinds) {
-      const char* name = node_kind_name(kind);
-      if (text.substr(0, colon) != name) continue;
-      const unsigned count = device_count(topology.spec(), kind);
-      return {kind, read_index(text, text.substr(colon + 1), count, name), text};
-    }
-  }
-  fail(quoted(text) + " names no device; write host:N, t0:N, t1:N or t2:N");
-}
 
 Target read_target(std::string_view text, const Topology& topology) {
   Target target;
@@ -102,13 +46,13 @@ Target read_target(std::string_view text, const Topology& topology) {
     const std::string_view part = rest.substr(0, end);
     if (have_plane) fail("nothing may follow the plane in " + quoted(text));
     if (part.starts_with("plane:") && have_first && separator == '/') {
-      target.plane = read_index(part, part.substr(6), topology.planes(), "plane");
+      target.plane = parse_plane(part, topology);
       have_plane = true;
     } else if (!have_first) {
-      target.first = read_name(part, topology);
+      target.first = parse_node_set(part, topology);
       have_first = true;
     } else if (!target.second) {
-      target.second = read_name(part, topology);
+      target.second = parse_node_set(part, topology);
       target.one_way = separator == '>';
     } else {
       fail(quoted(text) + " names more than two devices");
@@ -135,10 +79,10 @@ std::vector<LinkId> select_links(const Topology& topology, const Wanted& wanted)
 
 std::vector<LinkId> links_of(const Target& target, const Topology& topology) {
   std::vector<LinkId> links = select_links(topology, [&target](const Link& link) {
-    const NameSet& a = target.first;
+    const NodeSet& a = target.first;
     if (!target.in_plane(link.from)) return false;
     if (!target.second) return a.contains(link.from) || a.contains(link.to);
-    const NameSet& b = *target.second;
+    const NodeSet& b = *target.second;
     return (a.contains(link.from) && b.contains(link.to)) ||
            (!target.one_way && b.contains(link.from) && a.contains(link.to));
   });
@@ -149,7 +93,7 @@ std::vector<LinkId> links_of(const Target& target, const Topology& topology) {
   return links;
 }
 
-std::vector<LinkId> black_hole_links(const Target& target, const NameSet& neighbour,
+std::vector<LinkId> black_hole_links(const Target& target, const NodeSet& neighbour,
                                      const Topology& topology) {
   if (target.second || target.first.kind == NodeKind::kHost)
     fail("only a switch can be a black hole, " + quoted(target.text) + " is none");
@@ -205,7 +149,7 @@ void read_what(Words& words, const Target& target, const Topology& topology, Fau
   const std::string_view verb = words.take("down, rate, loss, corrupt, flap or blackhole");
   if (verb == "blackhole") {
     fault.kind = FaultKind::kBlackHole;
-    const NameSet neighbour = read_name(words.take("the neighbour, such as t1:5,"), topology);
+    const NodeSet neighbour = parse_node_set(words.take("the neighbour, such as t1:5,"), topology);
     fault.links = black_hole_links(target, neighbour, topology);
     fault.link_state_visible = false;
     return;

@@ -1,5 +1,7 @@
 #include "fabric/topology.h"
 
+#include <utility>
+
 #include "base/assert.h"
 #include "fabric/input_error.h"
 
@@ -165,6 +167,21 @@ unsigned Topology::longest_hops() const {
 
 unsigned Topology::paths_per_plane() const {
   return t1_per_pod_ * (three_tier() ? t2_per_group_ : 1);
+}
+
+std::vector<Node> all_switches(const Topology& topology) {
+  const TopologySpec& spec = topology.spec();
+  const std::pair<NodeKind, unsigned> tiers[] = {
+      {NodeKind::kT0, spec.t0}, {NodeKind::kT1, spec.t1}, {NodeKind::kT2, spec.t2}};
+  std::vector<Node> nodes;
+  nodes.reserve(topology.switches());
+  for (unsigned plane = 0; plane < spec.planes; ++plane) {
+    for (const auto& [kind, count] : tiers) {
+      for (unsigned i = 0; i < count; ++i)
+        nodes.push_back({kind, static_cast<std::uint8_t>(plane), i});
+    }
+  }
+  return nodes;
 }
 
 std::string node_name(const Node& node) {

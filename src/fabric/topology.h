@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/types.h"
 
@@ -139,6 +140,9 @@ class Topology {
   std::uint32_t t2_down_ = 0;
   std::uint32_t links_per_plane_ = 0;
 };
+
+// Plane by plane, T0 before T1 before T2.
+std::vector<Node> all_switches(const Topology& topology);
 
 // "t0:3/plane:1"; hosts of one-plane fabrics are named the same way.
 std::string node_name(const Node& node);

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "exit_code.h"
+#include "fabric/input_error.h"
 
 namespace mrc::tool {
 namespace {
@@ -48,6 +49,8 @@ ExitCode run(int argc, char** argv) {
 
   std::vector<Entry> entries;
   entries.push_back(declare(program, make_demo_command()));
+  entries.push_back(declare(program, make_sim_command()));
+  entries.push_back(declare(program, make_fabric_command()));
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -55,8 +58,12 @@ ExitCode run(int argc, char** argv) {
     program.exit(error);
     return ExitCode::kOk;
   }
-  for (const Entry& entry : entries) {
-    if (entry.app->parsed()) return entry.command->run();
+  try {
+    for (const Entry& entry : entries) {
+      if (entry.app->parsed()) return entry.command->run();
+    }
+  } catch (const fabric::InputError& error) {
+    return report_usage(program, error.what());
   }
   return ExitCode::kUsage;
 }

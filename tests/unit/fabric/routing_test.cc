@@ -26,20 +26,6 @@ std::vector<Path> all_paths(const Topology& topology) {
   return paths;
 }
 
-std::vector<Node> all_switches(const Topology& topology) {
-  std::vector<Node> nodes;
-  const TopologySpec& spec = topology.spec();
-  for (unsigned plane = 0; plane < spec.planes; ++plane) {
-    const std::pair<NodeKind, unsigned> tiers[] = {
-        {NodeKind::kT0, spec.t0}, {NodeKind::kT1, spec.t1}, {NodeKind::kT2, spec.t2}};
-    for (const auto& [kind, count] : tiers) {
-      for (unsigned i = 0; i < count; ++i)
-        nodes.push_back({kind, static_cast<std::uint8_t>(plane), i});
-    }
-  }
-  return nodes;
-}
-
 // Follows a packet from its host; `next` decides at each switch. Stops at a host, at a drop (then
 // the last link is kNoLink) and after ten hops.
 template <typename Next>

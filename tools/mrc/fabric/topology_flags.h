@@ -1,0 +1,29 @@
+// The flags that describe a fabric, the same for all sub-commands.
+#pragma once
+
+#include <string>
+
+#include "fabric/topology.h"
+#include "fabric/topology_options.h"
+
+namespace CLI {
+class App;
+}
+
+namespace mrc::tool {
+
+class TopologyFlags {
+ public:
+  // Adds the flags to `app`; their values live in this object, which may serve several apps.
+  void declare(CLI::App& app);
+
+  // What was described. Throws InputError when it makes no fabric.
+  fabric::TopologySpec spec() const;
+
+ private:
+  std::string preset_;
+  std::string file_;
+  fabric::TopologyOptions options_;
+};
+
+}  // namespace mrc::tool
