@@ -23,7 +23,6 @@ class Command {
 };
 
 std::unique_ptr<Command> make_demo_command();
-std::unique_ptr<Command> make_sim_command();
 std::unique_ptr<Command> make_fabric_command();
 
 }  // namespace mrc::tool

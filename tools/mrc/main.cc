@@ -49,7 +49,6 @@ ExitCode run(int argc, char** argv) {
 
   std::vector<Entry> entries;
   entries.push_back(declare(program, make_demo_command()));
-  entries.push_back(declare(program, make_sim_command()));
   entries.push_back(declare(program, make_fabric_command()));
   try {
     program.parse(argc, argv);
