@@ -21,7 +21,7 @@ struct FlowResult {
 // Goodput lost to the first fault that takes links down.
 struct Dip {
   bool valid = false;
-  double before_gbps = 0;  // mean before the fault
+  double before_gbps = 0;  // mean over the second half of the time before the fault
   double lowest_gbps = 0;
   double depth = 0;      // share of `before` missing at the lowest
   double length_us = 0;  // from the fault until the level stays above 95 % of what it settles at

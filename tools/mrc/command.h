@@ -23,6 +23,7 @@ class Command {
 };
 
 std::unique_ptr<Command> make_demo_command();
+std::unique_ptr<Command> make_sim_command();
 std::unique_ptr<Command> make_fabric_command();
 
 }  // namespace mrc::tool

@@ -49,6 +49,7 @@ ExitCode run(int argc, char** argv) {
 
   std::vector<Entry> entries;
   entries.push_back(declare(program, make_demo_command()));
+  entries.push_back(declare(program, make_sim_command()));
   entries.push_back(declare(program, make_fabric_command()));
   try {
     program.parse(argc, argv);

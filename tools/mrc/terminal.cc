@@ -61,12 +61,14 @@ Progress::~Progress() {
   if (shown_) fmt::print(terminal_.stream(), "\r\033[K");
 }
 
-void Progress::update(double share) {
-  const Clock::time_point now = Clock::now();
-  if (!terminal_.is_tty() || now < next_) return;
-  next_ = now + kProgressPeriod;
+bool Progress::due() const { return terminal_.is_tty() && Clock::now() >= next_; }
+
+void Progress::update(double share, std::string_view details) {
+  if (!due()) return;
+  next_ = Clock::now() + kProgressPeriod;
   shown_ = true;
-  fmt::print(terminal_.stream(), "\r{} {:3.0f} %", what_, 100 * share);
+  fmt::print(terminal_.stream(), "\r{} {:3.0f} %{}{}\033[K", what_, 100 * share,
+             details.empty() ? "" : "  ", details);
   std::fflush(terminal_.stream());
 }
 

@@ -47,7 +47,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void update(double share);
+  // Whether an update would show; details are not cheap to put together.
+  bool due() const;
+  void update(double share, std::string_view details = {});
   double seconds() const;
 
  private:

@@ -1,0 +1,73 @@
+// Everything `mrc sim` can be told, by flags and by files with the same keys.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/topology_options.h"
+#include "sim/config.h"
+
+namespace mrc::tool::simulator {
+
+struct Outputs {
+  bool json = false;
+  std::string csv;     // one line per flow
+  std::string series;  // over time
+  std::string pcap;
+  std::vector<std::string> pcap_links;
+  std::string report;  // HTML page
+};
+
+struct RunOptions {
+  sim::SimConfig config;  // its topology and faults are set by resolve()
+  std::vector<sim::Transport> transports = {sim::Transport::kMrc};
+  std::string topology_source;  // preset or file; empty: the defaults
+  fabric::TopologyOptions topology;
+  bool one_plane = false;
+  std::vector<std::string> faults;
+  std::vector<std::string> fault_files;
+  Outputs outputs;
+};
+
+enum class ValueKind : std::uint8_t { kFlag, kCount, kNumber, kTime, kBytes, kText };
+
+// A value as written; the member that belongs to the kind of its setting is set.
+struct Value {
+  bool flag = true;
+  std::uint64_t count = 0;  // kCount, kBytes
+  double number = 0;
+  sim::Time time = 0;
+  std::string text;
+};
+
+// One thing to say. `name` is the key in files; the flag has - for _.
+struct Setting {
+  const char* name;
+  ValueKind kind;
+  const char* help;
+  void (*apply)(RunOptions& options, const Value& value);
+  bool repeats = false;
+};
+std::span<const Setting> settings();
+std::string flag_of(std::string_view name);
+
+// Throws InputError, without saying which setting is meant.
+Value parse_value(const Setting& setting, const std::string& text);
+void apply_text(const Setting& setting, const std::string& text, RunOptions& options);
+
+// Reads a TOML file of settings. Throws InputError with file and line.
+void apply_file(const std::string& path, RunOptions& options);
+
+// Topology keys are settings too, but know their member by pointer.
+bool is_topology_key(std::string_view name);
+void apply_topology_text(std::string_view name, const std::string& text, RunOptions& options);
+
+// Puts topology and faults into the configuration and refuses what contradicts itself. Throws
+// InputError.
+void resolve(RunOptions& options);
+
+}  // namespace mrc::tool::simulator

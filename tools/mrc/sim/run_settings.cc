@@ -1,0 +1,181 @@
+// The settings themselves: names, help and where values go.
+#include <array>
+
+#include "fabric/input_error.h"
+#include "sim/run_options.h"
+
+namespace mrc::tool::simulator {
+namespace {
+
+using fabric::InputError;
+using Kind = ValueKind;
+
+template <typename Member>
+void set_number(Member& member, std::uint64_t value, std::uint64_t lowest, std::uint64_t highest) {
+  if (value < lowest || value > highest) {
+    throw InputError("must be from " + std::to_string(lowest) + " to " + std::to_string(highest));
+  }
+  member = static_cast<Member>(value);
+}
+
+double probability(double value) {
+  if (!(value >= 0 && value < 1)) throw InputError("must be from 0 to below 1");
+  return value;
+}
+
+sim::Time from_us(double us) {
+  if (!(us >= 0 && us <= 1e9)) throw InputError("must be from 0 to 1000000000");
+  return static_cast<sim::Time>(us * 1e6 + 0.5);
+}
+
+sim::Transport transport(const std::string& name) {
+  if (name == "mrc") return sim::Transport::kMrc;
+  if (name == "rocev2" || name == "roce") return sim::Transport::kRoce;
+  throw InputError("'" + name + "' is no transport; there are mrc, rocev2 and both");
+}
+
+void set_transport(RunOptions& o, const Value& v) {
+  if (v.text == "both") {
+    o.transports = {sim::Transport::kMrc, sim::Transport::kRoce};
+  } else {
+    o.transports = {transport(v.text)};
+  }
+}
+
+void set_compare(RunOptions& o, const Value& v) {
+  const std::size_t comma = v.text.find(',');
+  if (comma == std::string::npos) throw InputError("must name two transports: mrc,rocev2");
+  o.transports = {transport(v.text.substr(0, comma)), transport(v.text.substr(comma + 1))};
+}
+
+void set_forwarding(RunOptions& o, const Value& v) {
+  if (v.text == "srv6") {
+    o.config.forwarding = fabric::ForwardingMode::kSrv6;
+  } else if (v.text == "structured") {
+    o.config.forwarding = fabric::ForwardingMode::kStructuredEv;
+  } else if (v.text == "ecmp") {
+    o.config.forwarding = fabric::ForwardingMode::kEcmp;
+  } else {
+    throw InputError("'" + v.text + "' is no way of forwarding; there are srv6, structured, ecmp");
+  }
+}
+
+void set_cc(RunOptions& o, const Value& v) {
+  if (v.text != "nscc" && v.text != "none") throw InputError("must be nscc or none");
+  const bool on = v.text == "nscc";
+  o.config.mrc.algorithm = on ? core::CcAlgorithm::kNscc : core::CcAlgorithm::kNone;
+  o.config.roce.dcqcn = on;
+}
+
+void set_mtu(RunOptions& o, const Value& v) {
+  set_number(o.config.path_mtu, v.count, core::kMinPathMtu, core::kMaxPathMtu);
+  if (v.count % 4 != 0) throw InputError("must be a multiple of 4");
+}
+
+constexpr std::array kSettings{
+    Setting{"workload", Kind::kText, "What the hosts do (see below)",
+            [](RunOptions& o, const Value& v) { o.config.workload.name = v.text; }},
+    Setting{"bytes", Kind::kBytes, "Bytes per flow, or per host in a collective (2MB, 1GiB, ...)",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.bytes, v.count, 1, std::uint64_t{1} << 36);
+            }},
+    Setting{"seed", Kind::kCount, "The same seed gives the same run",
+            [](RunOptions& o, const Value& v) { o.config.seed = v.count; }},
+    Setting{"transport", Kind::kText, "mrc, rocev2, or both on one page", set_transport},
+    Setting{"compare", Kind::kText, "Two transports side by side: mrc,rocev2", set_compare},
+    Setting{"topology", Kind::kText, "A preset (mrc plan --presets) or a TOML file",
+            [](RunOptions& o, const Value& v) { o.topology_source = v.text; }},
+    Setting{"fail", Kind::kText, "A fault, e.g. 't0:3/t1:5/plane:0 down @10us for 2ms'; repeats",
+            [](RunOptions& o, const Value& v) { o.faults.push_back(v.text); }, true},
+    Setting{"fail_file", Kind::kText, "Faults from a file, one per line",
+            [](RunOptions& o, const Value& v) { o.fault_files.push_back(v.text); }, true},
+    Setting{"loss", Kind::kNumber, "A packet is lost on its way with this probability",
+            [](RunOptions& o, const Value& v) { o.config.loss = probability(v.number); }},
+    Setting{"senders", Kind::kCount, "Senders of an incast",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.senders, v.count, 1, 1 << 24);
+            }},
+    Setting{"victim", Kind::kFlag, "Incast: one more flow in the rack of the sink",
+            [](RunOptions& o, const Value& v) { o.config.workload.victim = v.flag; }},
+    Setting{"qps", Kind::kCount, "Connections per pair of hosts",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.connections, v.count, 1, 1024);
+            }},
+    Setting{"source", Kind::kCount, "Pair: the sending host",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.source, v.count, 0, 1 << 24);
+            }},
+    Setting{"destination", Kind::kCount, "Pair: the receiving host",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.destination, v.count, 0, 1 << 24);
+            }},
+    Setting{"steps", Kind::kCount, "Training: how many steps",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.steps, v.count, 1, 1'000'000);
+            }},
+    Setting{
+        "compute_us", Kind::kNumber, "Training: computation per step",
+        [](RunOptions& o, const Value& v) { o.config.workload.compute_ps = from_us(v.number); }},
+    Setting{"flows", Kind::kText, "Flows from a CSV file (workload flows)",
+            [](RunOptions& o, const Value& v) {
+              o.config.workload.name = "flows";
+              o.config.workload.file = v.text;
+            }},
+    Setting{
+        "evs", Kind::kCount, "MRC: paths per queue pair, over all planes",
+        [](RunOptions& o, const Value& v) { set_number(o.config.mrc.evs, v.count, 1, 65'536); }},
+    Setting{"mpr", Kind::kCount, "MRC: window in units of 128 packets; 0 = as much as it takes",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.mrc.window_units, v.count, 0, 255);
+            }},
+    Setting{"timeout", Kind::kCount, "MRC: retransmission timeout is 1.024 us * 2^timeout",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.mrc.timeout, v.count, 0, core::kMaxTimeout);
+            }},
+    Setting{"cc", Kind::kText, "Congestion control: nscc (RoCEv2: DCQCN), or none", set_cc},
+    Setting{"hints", Kind::kFlag, "MRC: queue pairs know the incast degree",
+            [](RunOptions& o, const Value& v) { o.config.mrc.hints = v.flag; }},
+    Setting{"oblivious", Kind::kFlag, "MRC: spray without looking at marks",
+            [](RunOptions& o, const Value& v) { o.config.mrc.oblivious = v.flag; }},
+    Setting{"no_probes", Kind::kFlag, "MRC: no probes of dead paths and silent tails",
+            [](RunOptions& o, const Value& v) { o.config.mrc.probes = !v.flag; }},
+    Setting{"sack_by_bytes", Kind::kFlag, "MRC: a SACK per 16 kB instead of one per packet",
+            [](RunOptions& o, const Value& v) { o.config.mrc.sack_each_packet = !v.flag; }},
+    Setting{"no_trim", Kind::kFlag, "Switches drop instead of trimming",
+            [](RunOptions& o, const Value& v) { o.config.trimming = !v.flag; }},
+    Setting{"one_plane", Kind::kFlag, "All planes' bandwidth in a single plane",
+            [](RunOptions& o, const Value& v) { o.one_plane = v.flag; }},
+    Setting{"no_pfc", Kind::kFlag, "RoCEv2: no priority flow control",
+            [](RunOptions& o, const Value& v) { o.config.roce.pfc = !v.flag; }},
+    Setting{"forwarding", Kind::kText, "srv6, structured (EV bits) or ecmp (hash)", set_forwarding},
+    Setting{
+        "ecmp", Kind::kFlag, "Short for --forwarding ecmp",
+        [](RunOptions& o, const Value&) { o.config.forwarding = fabric::ForwardingMode::kEcmp; }},
+    Setting{"structured", Kind::kFlag, "Short for --forwarding structured",
+            [](RunOptions& o, const Value&) {
+              o.config.forwarding = fabric::ForwardingMode::kStructuredEv;
+            }},
+    Setting{"mtu", Kind::kCount, "Payload bytes per packet", set_mtu},
+    Setting{"carrier_detect_us", Kind::kNumber, "A host notices its own dead link after this time",
+            [](RunOptions& o, const Value& v) { o.config.carrier_detect_ps = from_us(v.number); }},
+    Setting{"until", Kind::kTime, "Give up after this much simulated time, e.g. 10ms",
+            [](RunOptions& o, const Value& v) {
+              if (v.time <= 0) throw InputError("must be above 0");
+              o.config.end_ps = v.time;
+            }},
+    Setting{"bin_us", Kind::kNumber, "Resolution of the time series",
+            [](RunOptions& o, const Value& v) {
+              o.config.bin_ps = from_us(v.number);
+              if (o.config.bin_ps < 1'000) throw InputError("must be at least 0.001");
+            }},
+    Setting{"verify", Kind::kFlag, "Carry and compare every byte",
+            [](RunOptions& o, const Value& v) { o.config.verify = v.flag; }},
+    Setting{"json", Kind::kFlag, "Print the result as JSON",
+            [](RunOptions& o, const Value& v) { o.outputs.json = v.flag; }},
+};
+
+}  // namespace
+
+std::span<const Setting> settings() { return kSettings; }
+
+}  // namespace mrc::tool::simulator

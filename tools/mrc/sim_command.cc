@@ -1,0 +1,165 @@
+// mrc sim: the protocol on a simulated fabric.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "command.h"
+#include "fabric/input_error.h"
+#include "sim/run.h"
+#include "sim/run_options.h"
+#include "sim/workload.h"
+#include "terminal.h"
+
+namespace mrc::tool {
+namespace {
+
+using simulator::Run;
+using simulator::RunOptions;
+using simulator::Setting;
+
+const char* type_name(simulator::ValueKind kind) {
+  switch (kind) {
+    case simulator::ValueKind::kFlag:
+      return "";
+    case simulator::ValueKind::kCount:
+      return "N";
+    case simulator::ValueKind::kNumber:
+      return "NUMBER";
+    case simulator::ValueKind::kTime:
+      return "TIME";
+    case simulator::ValueKind::kBytes:
+      return "BYTES";
+    case simulator::ValueKind::kText:
+      return "TEXT";
+  }
+  return "";
+}
+
+class SimCommand final : public Command {
+ public:
+  CLI::App* declare(CLI::App& program) override;
+  ExitCode run() override;
+
+ private:
+  void declare_setting(CLI::App& app, const Setting& setting);
+  template <typename Keys>
+  void declare_topology(CLI::App& app, const Keys& keys, const char* type);
+  RunOptions read_options() const;
+
+  // In the order of the command line.
+  std::vector<std::pair<const Setting*, std::string>> given_;
+  std::vector<std::pair<std::string, std::string>> topology_given_;
+  std::vector<std::string> config_files_;
+};
+
+void SimCommand::declare_setting(CLI::App& app, const Setting& setting) {
+  const std::string flag = simulator::flag_of(setting.name);
+  if (setting.kind == simulator::ValueKind::kFlag) {
+    app.add_flag_callback(
+        flag, [this, &setting] { given_.emplace_back(&setting, "true"); }, setting.help);
+    return;
+  }
+  CLI::Option* option = app.add_option_function<std::vector<std::string>>(
+      flag,
+      [this, &setting](const std::vector<std::string>& values) {
+        for (const std::string& value : values)
+          given_.emplace_back(&setting, value);
+      },
+      setting.help);
+  option->type_name(type_name(setting.kind))->expected(1)->allow_extra_args(false);
+  option->multi_option_policy(setting.repeats ? CLI::MultiOptionPolicy::TakeAll
+                                              : CLI::MultiOptionPolicy::Throw);
+}
+
+template <typename Keys>
+void SimCommand::declare_topology(CLI::App& app, const Keys& keys, const char* type) {
+  for (const auto& key : keys) {
+    app.add_option_function<std::string>(
+           simulator::flag_of(key.name),
+           [this, name = std::string(key.name)](const std::string& text) {
+             topology_given_.emplace_back(name, text);
+           },
+           key.help)
+        ->type_name(type);
+  }
+}
+
+CLI::App* SimCommand::declare(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("sim", "Run the protocol on a simulated fabric");
+  app->add_option("--config", config_files_, "Settings from a TOML file with these flags as keys")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  declare_topology(*app, fabric::topology_count_keys(), "N");
+  declare_topology(*app, fabric::topology_number_keys(), "NUMBER");
+  for (const Setting& setting : simulator::settings())
+    declare_setting(*app, setting);
+  std::string names;
+  for (const std::string& name : sim::workload_names())
+    names += " " + name;
+  app->footer("Workloads:" + names + "\nSee docs/simulator.md for what is modelled and reported.");
+  return app;
+}
+
+RunOptions SimCommand::read_options() const {
+  RunOptions options;
+  for (const std::string& path : config_files_)
+    simulator::apply_file(path, options);
+  const auto with_flag = [](std::string_view name, const auto& apply) {
+    try {
+      apply();
+    } catch (const fabric::InputError& error) {
+      throw fabric::InputError(simulator::flag_of(name) + ": " + error.what());
+    }
+  };
+  for (const auto& [name, text] : topology_given_)
+    with_flag(name, [&] { simulator::apply_topology_text(name, text, options); });
+  for (const auto& [setting, text] : given_)
+    with_flag(setting->name, [&] { simulator::apply_text(*setting, text, options); });
+  simulator::resolve(options);
+  return options;
+}
+
+ExitCode exit_code(const std::vector<Run>& runs) {
+  ExitCode worst = ExitCode::kOk;
+  for (const Run& run : runs) {
+    const sim::SimResult& r = run.report.result;
+    if (r.bytes_wrong > 0) return ExitCode::kWrongData;
+    if (r.failed > 0) worst = ExitCode::kFailed;
+    if (!r.complete && r.failed == 0 && worst == ExitCode::kOk) worst = ExitCode::kTimeout;
+  }
+  return worst;
+}
+
+ExitCode SimCommand::run() {
+  const Terminal out(stdout);
+  const Terminal err(stderr);
+  try {
+    const RunOptions options = read_options();
+    std::vector<Run> runs;
+    for (const sim::Transport transport : options.transports) {
+      sim::SimConfig config = options.config;
+      config.transport = transport;
+      runs.push_back(simulator::run_once(config, err));
+    }
+    if (options.outputs.json) {
+      simulator::print_json(runs);
+    } else {
+      simulator::print_text(runs, out);
+    }
+    return exit_code(runs);
+  } catch (const fabric::InputError& error) {
+    fmt::print(stderr, "mrc sim: {}\n", error.what());
+    return ExitCode::kUsage;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_sim_command() { return std::make_unique<SimCommand>(); }
+
+}  // namespace mrc::tool
