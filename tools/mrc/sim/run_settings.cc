@@ -109,6 +109,23 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.destination, v.count, 0, 1 << 24);
             }},
+    Setting{"placement", Kind::kText,
+            "Ranks on hosts: linear, strided (neighbours in different racks), shuffled (by seed)",
+            [](RunOptions& o, const Value& v) {
+              o.config.workload.placement = sim::parse_placement(v.text);
+            }},
+    Setting{"window", Kind::kCount, "All-to-all: peers a rank sends to at a time; 0 = all",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.window, v.count, 0, 1 << 24);
+            }},
+    Setting{"slices", Kind::kCount, "All-reduce: pieces of each chunk; 0 = pieces of 128 KiB",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.slices, v.count, 0, 1'024);
+            }},
+    Setting{"buckets", Kind::kCount, "Training: all-reduces per step",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.buckets, v.count, 1, 1'024);
+            }},
     Setting{"steps", Kind::kCount, "Training: how many steps",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.steps, v.count, 1, 1'000'000);
