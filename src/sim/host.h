@@ -69,6 +69,15 @@ struct HostTotals {
   std::uint64_t probes = 0;
 };
 
+// How the senders of a host stand at the moment, summed over its connections.
+struct HostGauges {
+  std::uint32_t connections = 0;  // that have something to send
+  std::uint64_t window_bytes = 0;
+  std::uint64_t in_flight_bytes = 0;
+  std::uint32_t good_evs = 0;
+  std::uint32_t bad_evs = 0;
+};
+
 class Host {
  public:
   virtual ~Host() = default;
@@ -85,6 +94,7 @@ class Host {
   // PFC: no data on this plane until further notice.
   virtual void set_paused(Time now, unsigned plane, bool paused) = 0;
   virtual HostTotals totals() const = 0;
+  virtual HostGauges gauges() const { return {}; }
 };
 
 }  // namespace mrc::sim

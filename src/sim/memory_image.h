@@ -22,10 +22,10 @@ class MemoryImage {
 
   std::uint64_t wrong() const { return wrong_; }
 
- private:
   // What the sender of a task has at an offset.
   static std::uint8_t pattern(TaskId task, std::uint64_t offset);
 
+ private:
   std::vector<std::uint64_t> placed_;  // bytes per task
   bool with_bytes_ = false;
   std::vector<std::vector<std::uint8_t>> bytes_;

@@ -343,6 +343,23 @@ void MrcHost::set_port_up(Time now, unsigned plane, bool up) {
   drain_completions(now);
 }
 
+HostGauges MrcHost::gauges() const {
+  HostGauges gauges;
+  for (const Connection& c : connections_) {
+    if (!c.open || !c.plan.sends) continue;
+    const core::QpStatus status = endpoint_->query_qp(c.qp).value();
+    if (status.sends_outstanding == 0) continue;
+    ++gauges.connections;
+    gauges.window_bytes +=
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, status.window_bytes));
+    gauges.in_flight_bytes +=
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, status.bytes_in_flight));
+    gauges.good_evs += status.good_evs;
+    gauges.bad_evs += status.bad_evs;
+  }
+  return gauges;
+}
+
 HostTotals MrcHost::totals() const {
   HostTotals totals;
   for (const Connection& c : connections_) {

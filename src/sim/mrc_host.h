@@ -63,6 +63,7 @@ class MrcHost final : public Host {
   void set_port_up(Time now, unsigned plane, bool up) override;
   void set_paused(Time, unsigned, bool) override {}  // MRC runs without PFC
   HostTotals totals() const override;
+  HostGauges gauges() const override;
 
   const core::Endpoint& endpoint() const { return *endpoint_; }
 

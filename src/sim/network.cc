@@ -214,6 +214,8 @@ void Network::start(Time at, LinkId link, PacketId packet) {
   PacketHead& head = packets_->head(packet);
   head.link = link;
   ++l.packets;
+  if (l.tapped) [[unlikely]]
+    tap_->on_packet(at, link, head, packets_->body(packet));
   l.busy_until = at + transmission_time(l, link, head.bytes);
   events_->push(Event(l.busy_until + delay_[l.tier], EventKind::kArrival, fabric::index(link),
                       index(packet)));
@@ -319,6 +321,17 @@ bool Network::path_is_dead(unsigned source, unsigned destination, const fabric::
   for (unsigned i = 0; i < list.count; ++i)
     if (is_down(list.links[i])) return true;
   return false;
+}
+
+void Network::tap(LinkId link, PacketTap& tap) {
+  tap_ = &tap;
+  links_[fabric::index(link)].tapped = true;
+}
+
+std::uint32_t Network::queued_bytes(Time now, LinkId link) {
+  advance(now, link);
+  const LinkState& l = links_[fabric::index(link)];
+  return l.data_bytes + l.control_bytes;
 }
 
 void Network::prefetch(const Event& arrival) const {

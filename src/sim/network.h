@@ -17,6 +17,7 @@
 #include "fabric/routing.h"
 #include "sim/event_queue.h"
 #include "sim/packet.h"
+#include "sim/packet_tap.h"
 
 namespace mrc::sim {
 
@@ -72,6 +73,7 @@ struct LinkState {
   std::uint8_t down = 0;      // faults that hold it down
   bool impaired : 1 = false;  // see Impairment
   bool paused : 1 = false;
+  bool tapped : 1 = false;
 };
 static_assert(sizeof(LinkState) <= 64);
 
@@ -107,6 +109,10 @@ class Network {
   const LinkState& link(fabric::LinkId id) const { return links_[fabric::index(id)]; }
   std::uint32_t link_count() const { return static_cast<std::uint32_t>(links_.size()); }
   const fabric::Topology& topology() const { return routing_->topology(); }
+  // Everything that leaves on this link is shown to the tap from now on; one tap for all links.
+  void tap(fabric::LinkId link, PacketTap& tap);
+  // What waits at the sending end now.
+  std::uint32_t queued_bytes(Time now, fabric::LinkId link);
   // Fetches what arrive() will touch.
   void prefetch(const Event& arrival) const;
 
@@ -150,6 +156,7 @@ class Network {
   std::uint64_t sends_ = 0;
   std::uint32_t links_down_ = 0;
   NetworkCounters counters_;
+  PacketTap* tap_ = nullptr;
 };
 
 }  // namespace mrc::sim

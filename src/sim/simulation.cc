@@ -151,6 +151,11 @@ void Simulation::schedule_faults() {
     events_.push(Event(actions_[i].time_ps, EventKind::kFault, i));
 }
 
+void Simulation::sample(Time first, Sampler sampler) {
+  sampler_ = std::move(sampler);
+  events_.push(Event(first, EventKind::kSample, 0));
+}
+
 SimResult Simulation::run(const ProgressFunction& progress) {
   for (TaskId task = 0; task < workload_.tasks.size(); ++task)
     if (workload_.tasks[task].waits == 0) start_task(0, task);
@@ -207,6 +212,8 @@ void Simulation::handle(const Event& event) {
     case EventKind::kLinkResume:
       return on_pause(event);
     case EventKind::kSample:
+      --result_.events;  // Looking is no part of the run.
+      events_.push(Event(sampler_(event.time), EventKind::kSample, 0));
       return;
   }
 }

@@ -27,14 +27,9 @@ struct Progress {
 };
 using ProgressFunction = std::function<void(const Progress&)>;
 
-// Looks at packets on links, for captures.
-class PacketTap {
- public:
-  virtual ~PacketTap() = default;
-  // A packet leaves the sending end of a link, where it was put at `now`.
-  virtual void on_packet(Time now, fabric::LinkId link, const PacketHead& head,
-                         const PacketBody& body) = 0;
-};
+// Called at a time of its own choosing: returns when it wants to be called again. Looking changes
+// nothing about the run.
+using Sampler = std::function<Time(Time now)>;
 
 class Simulation final : public HostListener {
  public:
@@ -42,7 +37,16 @@ class Simulation final : public HostListener {
   explicit Simulation(const SimConfig& config);
   ~Simulation() override;
 
+  // Both before run(); the tap must live until its end.
+  void tap(fabric::LinkId link, PacketTap& packet_tap) { network_->tap(link, packet_tap); }
+  void sample(Time first, Sampler sampler);
   SimResult run(const ProgressFunction& progress = {});
+
+  // For samplers.
+  std::uint32_t queued_bytes(Time now, fabric::LinkId link) {
+    return network_->queued_bytes(now, link);
+  }
+  HostGauges gauges(std::uint32_t host) const { return hosts_[host].host->gauges(); }
 
   const fabric::Topology& topology() const { return topology_; }
   const fabric::Routing& routing() const { return routing_; }
@@ -93,6 +97,7 @@ class Simulation final : public HostListener {
   std::unique_ptr<RoceWorld> roce_world_;  // likewise
   std::vector<HostSlot> hosts_;
   MemoryImage memory_;
+  Sampler sampler_;
 
   SimResult result_;
   std::uint64_t tasks_done_ = 0;
