@@ -91,4 +91,11 @@ TopologySpec load_topology(const std::string& path) {
   return parse_topology(text.str(), path);
 }
 
+TopologySpec find_topology(const std::string& preset_or_file) {
+  if (preset_or_file.empty()) return {};
+  const bool is_file =
+      preset_or_file.ends_with(".toml") || preset_or_file.find('/') != std::string::npos;
+  return is_file ? load_topology(preset_or_file) : find_preset(preset_or_file).spec;
+}
+
 }  // namespace mrc::fabric

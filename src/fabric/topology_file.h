@@ -18,4 +18,8 @@ namespace mrc::fabric {
 TopologySpec parse_topology(std::string_view text, const std::string& origin);
 TopologySpec load_topology(const std::string& path);
 
+// What people give as a topology: the name of a preset, or a file, which has a slash in its name or
+// ends in .toml. The default fabric without either.
+TopologySpec find_topology(const std::string& preset_or_file);
+
 }  // namespace mrc::fabric

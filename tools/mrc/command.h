@@ -25,5 +25,6 @@ class Command {
 std::unique_ptr<Command> make_demo_command();
 std::unique_ptr<Command> make_sim_command();
 std::unique_ptr<Command> make_fabric_command();
+std::unique_ptr<Command> make_plan_command();
 
 }  // namespace mrc::tool

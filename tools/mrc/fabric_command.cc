@@ -58,9 +58,9 @@ CLI::App* FabricCommand::declare(CLI::App& program) {
   app->require_subcommand(1);
   app->footer(
       "Examples:\n"
-      "  mrc fabric show --preset paper-131072\n"
-      "  mrc fabric path --preset tiny --from 0 --to 9\n"
-      "  mrc fabric export --preset tiny --format frr --switch t0:3/plane:0\n"
+      "  mrc fabric show --topology paper-131072\n"
+      "  mrc fabric path --topology tiny --from 0 --to 9\n"
+      "  mrc fabric export --topology tiny --format frr --switch t0:3/plane:0\n"
       "  mrc fabric export --topology lab.toml --format linux --all --out tables");
   presets_ = app->add_subcommand("presets", "List the fabrics that have a name");
   declare_show(*app);

@@ -51,6 +51,7 @@ ExitCode run(int argc, char** argv) {
   entries.push_back(declare(program, make_demo_command()));
   entries.push_back(declare(program, make_sim_command()));
   entries.push_back(declare(program, make_fabric_command()));
+  entries.push_back(declare(program, make_plan_command()));
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -102,5 +102,21 @@ TEST(TopologyFile, AFileThatIsNotThereCannotBeRead) {
   EXPECT_THROW(load_topology("/"), InputError);
 }
 
+TEST(TopologyFile, ATopologyIsAPresetOrAFile) {
+  EXPECT_EQ(find_topology(""), TopologySpec{});
+  EXPECT_EQ(find_topology("anchor-128"), find_preset("anchor-128").spec);
+  const auto objection_to = [](const std::string& name) {
+    try {
+      find_topology(name);
+      return std::string();
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_THAT(objection_to("anchor-129"), HasSubstr("no preset 'anchor-129'"));
+  EXPECT_EQ(objection_to("./anchor-128"), "./anchor-128: cannot be read");
+  EXPECT_EQ(objection_to("anchor.toml"), "anchor.toml: cannot be read");
+}
+
 }  // namespace
 }  // namespace mrc::fabric

@@ -3,8 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "fabric/input_error.h"
-#include "fabric/presets.h"
 #include "fabric/topology_file.h"
 
 namespace mrc::tool {
@@ -20,9 +18,9 @@ std::string flag_name(const char* key) {
 
 void TopologyFlags::declare(CLI::App& app) {
   static constexpr const char* kGroup = "Topology";
-  app.add_option("--preset", preset_, "Start from this fabric; `mrc fabric presets` lists them")
+  app.add_option("--topology", source_,
+                 "Start from this preset (`mrc fabric presets` lists them) or TOML file")
       ->group(kGroup);
-  app.add_option("--topology", file_, "Start from the fabric in this TOML file")->group(kGroup);
   for (const auto& key : fabric::topology_count_keys())
     app.add_option(flag_name(key.name), options_.*key.member, key.help)->group(kGroup);
   for (const auto& key : fabric::topology_number_keys())
@@ -30,12 +28,7 @@ void TopologyFlags::declare(CLI::App& app) {
 }
 
 fabric::TopologySpec TopologyFlags::spec() const {
-  if (!preset_.empty() && !file_.empty())
-    throw fabric::InputError("--preset and --topology exclude each other");
-  fabric::TopologySpec base;
-  if (!preset_.empty()) base = fabric::find_preset(preset_).spec;
-  if (!file_.empty()) base = fabric::load_topology(file_);
-  return fabric::resolve_topology(base, options_);
+  return fabric::resolve_topology(fabric::find_topology(source_), options_);
 }
 
 }  // namespace mrc::tool

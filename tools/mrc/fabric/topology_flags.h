@@ -21,8 +21,7 @@ class TopologyFlags {
   fabric::TopologySpec spec() const;
 
  private:
-  std::string preset_;
-  std::string file_;
+  std::string source_;
   fabric::TopologyOptions options_;
 };
 
