@@ -34,6 +34,11 @@ constexpr TaskId task_of_address(std::uint64_t address) {
   return static_cast<TaskId>((address >> kTaskAddressBits) - 1);
 }
 
+// A host's address in every transport.
+constexpr Address host_address(std::uint32_t host) {
+  return {0xFD00'0000'0000'0000, std::uint64_t{host} + 1};
+}
+
 class HostListener {
  public:
   virtual ~HostListener() = default;

@@ -9,7 +9,6 @@
 namespace mrc::sim {
 namespace {
 
-constexpr std::uint64_t kAddressHigh = 0xFD00'0000'0000'0000;
 constexpr std::uint32_t kMaxSends = 32;
 constexpr std::uint32_t kMaxReceives = 32;
 constexpr std::uint64_t kMaxPart = std::uint64_t{1} << 30;
@@ -25,7 +24,6 @@ class SeededRandom final : public core::RandomSource {
 };
 
 TimeNs to_ns(Time time) { return time / fabric::kPicosecondsPerNs; }
-Address address_of(std::uint32_t host) { return {kAddressHigh, std::uint64_t{host} + 1}; }
 std::uint32_t host_of(const Address& address) {
   return static_cast<std::uint32_t>(address.low - 1);
 }
@@ -101,7 +99,7 @@ DurationNs MrcWorld::base_rtt_ns(unsigned source, unsigned destination) const {
 core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32_t host,
                                               unsigned qps) {
   core::EndpointConfig config;
-  config.address = address_of(host);
+  config.address = host_address(host);
   config.port_count = world.routing->topology().planes();
   config.port_bits_per_second = world.routing->topology().spec().host_link.bits_per_second;
   config.seed = world.config->seed * 0x9E37'79B9'7F4A'7C15 + host;
@@ -217,7 +215,7 @@ void MrcHost::create_qp(Connection& c) {
 
 void MrcHost::connect(Time now, Connection& mine, QpNumber peer_qp) {
   const core::QpReadyToReceive rtr{
-      .remote = address_of(mine.plan.peer),
+      .remote = host_address(mine.plan.peer),
       .remote_qp = peer_qp,
       .first_psn = Psn(mine.plan.peer * 7919 + 1),
       .path_mtu = world_->config->path_mtu,
@@ -245,7 +243,7 @@ void MrcHost::on_packet(Time now, PacketId packet, unsigned plane) {
   const PacketBody& body = world_->packets->body(packet);
   const wire::Packet& transport = std::get<wire::Packet>(body.packet);
   core::Arrival arrival;
-  arrival.source = address_of(head.source);
+  arrival.source = host_address(head.source);
   arrival.port = PortId{static_cast<std::uint8_t>(plane + 1)};
   arrival.entropy = head.entropy;
   arrival.congestion_experienced = head.congestion_experienced;
