@@ -31,7 +31,7 @@ DcqcnRate::DcqcnRate(const DcqcnParameters& parameters)
 void DcqcnRate::on_cnp(Time now) {
   advance(now);
   const DcqcnParameters& p = *parameters_;
-  target_bps_ = rate_bps_;
+  if (p.clamp_target || timer_stages_ + byte_stages_ > 0) target_bps_ = rate_bps_;
   const double cut = static_cast<double>(rate_bps_) * (1 - alpha_ / 2);
   rate_bps_ = std::max(static_cast<std::uint64_t>(cut), p.min_bps);
   alpha_ = (1 - p.gain) * alpha_ + p.gain;

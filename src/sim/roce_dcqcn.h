@@ -19,10 +19,12 @@ struct DcqcnParameters {
   std::uint64_t additive_bps = 0;
   std::uint64_t hyper_bps = 0;
   double gain = 1.0 / 256;                 // of the congestion estimate alpha
-  Time alpha_period_ps = 55'000'000;       // alpha falls once per period without CNP
+  Time alpha_period_ps = 1'000'000;        // alpha falls once per period without CNP
   Time stage_period_ps = 55'000'000;       // timer of the stages
   std::uint32_t stage_bytes = 10'000'000;  // byte counter of the stages
   std::uint16_t fast_recovery_stages = 5;
+  // Every cut lowers the target, even when the rate has not risen since the cut before.
+  bool clamp_target = false;
   Time cnp_interval_ps = 50'000'000;  // receiver: least time between CNPs of a queue pair
 
   // With every rate filled in for a port of this speed.

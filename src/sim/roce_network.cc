@@ -1,6 +1,9 @@
 #include "sim/roce_network.h"
 
 #include <algorithm>
+#include <string>
+
+#include "fabric/input_error.h"
 
 namespace mrc::sim {
 namespace {
@@ -16,6 +19,20 @@ std::uint32_t or_default(std::uint32_t given, double us, const fabric::Topology&
   if (given != 0) return given;
   const auto bps = static_cast<double>(topology.spec().host_link.bits_per_second);
   return std::max(static_cast<std::uint32_t>(bps * us / 8e6), kPacketBytes);
+}
+
+void check(const RoceOptions& options) {
+  const auto require = [](bool fine, const char* what) {
+    if (!fine) throw fabric::InputError(std::string("rocev2: ") + what);
+  };
+  require(options.timeout <= 31, "the local ACK timeout is a number from 0 to 31");
+  require(options.ack_every > 0, "an ACK is asked for every 1 or more packets");
+  require(options.ecn_max_probability >= 0 && options.ecn_max_probability <= 1,
+          "the ECN probability lies between 0 and 1");
+  require(options.rates.gain > 0 && options.rates.gain < 1, "the gain lies between 0 and 1");
+  require(options.rates.alpha_period_ps > 0 && options.rates.stage_period_ps > 0 &&
+              options.rates.stage_bytes > 0,
+          "the periods of DCQCN are longer than 0");
 }
 
 unsigned largest_radix(const fabric::Topology& topology) {
@@ -43,6 +60,7 @@ std::uint64_t pfc_headroom_bytes(const SimConfig& config, const fabric::Topology
 void set_up_for_roce(const SimConfig& config, const fabric::Topology& topology,
                      NetworkConfig& network) {
   const RoceOptions& options = config.roce;
+  check(options);
   network.mode = fabric::ForwardingMode::kEcmp;
   network.trimming = false;
   network.mark_last_hop = true;
@@ -51,6 +69,8 @@ void set_up_for_roce(const SimConfig& config, const fabric::Topology& topology,
   const auto bdp = static_cast<double>(std::max<std::uint64_t>(network.plane_bdp_bytes, 1));
   network.queue_shares.ecn_min = or_default(options.ecn_min_bytes, kEcnMinUs, topology) / bdp;
   network.queue_shares.ecn_max = or_default(options.ecn_max_bytes, kEcnMaxUs, topology) / bdp;
+  if (network.queue_shares.ecn_min > network.queue_shares.ecn_max)
+    throw fabric::InputError("rocev2: ECN marks begin above the threshold where all are marked");
   if (!options.pfc) return;
   network.pfc.enabled = true;
   network.pfc.pause_bytes = or_default(options.pause_bytes, kPauseUs, topology);

@@ -7,6 +7,7 @@
 namespace mrc::sim {
 
 // Changes what MRC and RoCEv2 want differently from a network. plane_bdp_bytes is set already.
+// Throws InputError for options that make no sense.
 void set_up_for_roce(const SimConfig& config, const fabric::Topology& topology,
                      NetworkConfig& network);
 
