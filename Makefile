@@ -25,8 +25,8 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak mutants fuzz bench callgrind asan tsan clang coverage lint format clean \
-        setup
+.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench callgrind asan tsan clang \
+        coverage lint format clean setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,13 @@ test: setup ## build and run all tests
 	@$(call build,mutants) --target dst mrc_script
 	@$(call check,release,mutants)
 
+scenarios: setup ## run all scenarios, long ones too, and hold them against their bars
+	@$(call build,release) --target mrc
+	@scripts/scenarios.py --jobs $(JOBS) --json build/scenarios.json
+
+hashes: setup ## show that one seed gives one result with g++ and clang, -O0 and -O2
+	@scripts/hashes.py --jobs $(JOBS)
+
 soak: setup ## run the simulator tests over many seeds (SEEDS=10000)
 	@$(call build,release)
 	@build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
@@ -58,6 +65,10 @@ fuzz: setup ## run each fuzz target for a while (SECONDS=60)
 bench: setup ## run the micro benchmarks
 	@$(call build,release)
 	@build/release/bench/micro/mrc_bench
+
+simbench: setup ## measure speed and memory of the simulator
+	@$(call build,release) --target mrc
+	@bench/sim/run.py --json build/simbench.json
 
 callgrind: setup ## count instructions of the hot paths
 	@$(call build,release)
