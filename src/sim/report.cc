@@ -53,24 +53,6 @@ void add_flows(const Workload& workload, const IdealTimes& ideal, Report& report
   if (report.finish_us > 0) report.goodput_gbps = delivered_bits / (report.finish_us * 1e3);
 }
 
-// A step lasts from the end of the one before until its own last task is done.
-std::vector<double> step_times(const Workload& workload, const SimResult& result) {
-  std::vector<Time> ends(workload.steps);
-  for (TaskId id = 0; id < workload.tasks.size(); ++id) {
-    const FlowResult& flow = result.flows[id];
-    if (flow.sent < 0) return {};
-    Time& end = ends[workload.tasks[id].step];
-    end = std::max({end, flow.sent, flow.received});
-  }
-  std::vector<double> steps;
-  Time before = 0;
-  for (const Time end : ends) {
-    steps.push_back(to_us(end - before));
-    before = end;
-  }
-  return steps;
-}
-
 void add_faults(const fabric::Topology& topology, const std::vector<fabric::Fault>& faults,
                 Report& report) {
   Time first_down = kEndOfTime;
@@ -126,9 +108,9 @@ Report make_report(const SimConfig& config, const fabric::Topology& topology,
   report.bound_us = bound.us;
   report.bound_reason = bound.reason;
   report.ratio_bound = report.finish_us / bound.us;
-  report.step_us = report.result.step_us;
-  if (report.step_us.empty() && workload.steps > 0)
-    report.step_us = step_times(workload, report.result);
+  const auto finish = static_cast<Time>(report.finish_us * 1e6);
+  if (report.result.complete && workload.bus_factor > 0)
+    report.collective = {algorithm_gbps(workload, finish), bus_gbps(workload, finish)};
   add_faults(topology, faults, report);
   return report;
 }

@@ -30,6 +30,12 @@ struct VictimReport {
   double ratio = 0;  // fct over alone
 };
 
+// Bandwidth of a collective as nccl-tests report it.
+struct CollectiveReport {
+  double algorithm_gbps = 0;
+  double bus_gbps = 0;
+};
+
 struct Report {
   SimConfig config;
   std::uint64_t flows = 0;  // transfers, the victim among them
@@ -44,13 +50,13 @@ struct Report {
   double goodput_gbps = 0;  // bytes of completed flows until then
   bool has_down_fault = false;
   std::optional<VictimReport> victim;
-  std::vector<double> step_us;      // training
+  std::optional<CollectiveReport> collective;
   std::vector<std::string> faults;  // as written
   std::vector<Time> fault_starts;   // of each
   SimResult result;
 };
 
-// Measures dip and steps, and runs the largest flows alone.
+// Measures the dip and runs flows alone.
 Report make_report(const SimConfig& config, const fabric::Topology& topology,
                    const Workload& workload, const std::vector<fabric::Fault>& faults,
                    SimResult result);

@@ -135,17 +135,21 @@ ExitCode exit_code(const std::vector<Run>& runs) {
   return worst;
 }
 
+void write_files(const simulator::Outputs& outputs, const std::vector<Run>& runs) {
+  if (!outputs.csv.empty()) simulator::write_flows_csv(outputs.csv, runs);
+  if (!outputs.series.empty()) simulator::write_series_csv(outputs.series, runs);
+  if (!outputs.report.empty()) simulator::write_html(outputs.report, runs);
+}
+
 ExitCode SimCommand::run() {
   const Terminal out(stdout);
   const Terminal err(stderr);
   try {
     const RunOptions options = read_options();
     std::vector<Run> runs;
-    for (const sim::Transport transport : options.transports) {
-      sim::SimConfig config = options.config;
-      config.transport = transport;
-      runs.push_back(simulator::run_once(config, err));
-    }
+    for (const sim::Transport transport : options.transports)
+      runs.push_back(simulator::run_once(options, transport, err));
+    write_files(options.outputs, runs);
     if (options.outputs.json) {
       simulator::print_json(runs);
     } else {

@@ -3,8 +3,12 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <stdexcept>
 
+#include "sim/pcapng_capture.h"
 #include "sim/simulation.h"
 #include "text.h"
 
@@ -31,12 +35,45 @@ std::string progress_details(const sim::Progress& p, double seconds) {
                      grouped(peak_rss_bytes() >> 20), left);
 }
 
+// Settles which links are captured before anything runs.
+std::optional<sim::CaptureOptions> capture_options(const Outputs& outputs,
+                                                   const fabric::Topology& topology) {
+  if (outputs.pcap.empty()) return {};
+  sim::CaptureOptions options;
+  options.snap_bytes = outputs.pcap_snap_bytes;
+  options.max_packets = outputs.pcap_packets;
+  for (const std::string& text : outputs.pcap_links)
+    for (const fabric::LinkId link : sim::parse_links(text, topology))
+      options.links.push_back(link);
+  std::sort(options.links.begin(), options.links.end());
+  options.links.erase(std::unique(options.links.begin(), options.links.end()), options.links.end());
+  return options;
+}
+
+void write_capture(const std::string& path, sim::Capture& capture) {
+  std::ofstream file(path, std::ios::binary);
+  capture.write(file);
+  file.close();
+  if (!file) throw std::runtime_error(path + ": cannot be written");
+}
+
 }  // namespace
 
-Run run_once(const sim::SimConfig& config, const Terminal& terminal) {
+Run run_once(const RunOptions& options, sim::Transport transport, const Terminal& terminal) {
   Run run;
+  sim::SimConfig config = options.config;
+  config.transport = transport;
   const Clock::time_point start = Clock::now();
   sim::Simulation simulation(config);
+  std::optional<sim::Capture> capture;
+  if (auto wanted = capture_options(options.outputs, simulation.topology())) {
+    capture.emplace(config, simulation.routing(), std::move(*wanted));
+    for (const fabric::LinkId link : capture->links())
+      simulation.tap(link, *capture);
+  }
+  std::optional<sim::SampleRecorder> recorder;
+  if (!options.outputs.series.empty() || !options.outputs.report.empty())
+    recorder.emplace(simulation, config.bin_ps);
   run.setup_s = seconds_since(start);
   sim::SimResult result;
   {
@@ -48,8 +85,15 @@ Run run_once(const sim::SimConfig& config, const Terminal& terminal) {
     run.wall_s = seconds_since(begin);
   }
   run.peak_rss_bytes = peak_rss_bytes();
-  run.report = sim::make_report(config, simulation.topology(), simulation.workload(),
-                                simulation.faults(), std::move(result));
+  if (recorder) run.samples = recorder->take();
+  if (capture) {
+    run.captured = capture->packets();
+    run.not_captured = capture->left_out();
+    write_capture(options.outputs.pcap, *capture);
+  }
+  run.workload = simulation.workload();
+  run.report = sim::make_report(config, simulation.topology(), run.workload, simulation.faults(),
+                                std::move(result));
   return run;
 }
 

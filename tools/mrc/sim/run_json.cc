@@ -52,10 +52,14 @@ void write_times(JsonWriter& json, const sim::Report& r) {
     json.value("ratio", r.victim->ratio);
     json.end_object();
   }
-  if (r.step_us.empty()) return;
-  write_distribution(json, "step_us", sim::distribution(r.step_us));
+  if (r.collective) {
+    json.value("algorithm_gbps", r.collective->algorithm_gbps);
+    json.value("bus_gbps", r.collective->bus_gbps);
+  }
+  if (r.result.step_us.empty()) return;
+  write_distribution(json, "step_us", sim::distribution(r.result.step_us));
   json.begin_array("steps_us");
-  for (const double us : r.step_us)
+  for (const double us : r.result.step_us)
     json.value("", us);
   json.end_array();
 }

@@ -1,9 +1,11 @@
 #include "sim/run_options.h"
 
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -12,6 +14,7 @@
 #include "fabric/presets.h"
 #include "fabric/quantity.h"
 #include "fabric/topology_file.h"
+#include "sim/pcapng_capture.h"
 
 namespace mrc::tool::simulator {
 namespace {
@@ -176,6 +179,35 @@ void apply_file(const std::string& path, RunOptions& options) {
   }
 }
 
+namespace {
+
+void check_writable(const std::string& path) {
+  if (path.empty()) return;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw InputError(path + ": is a directory");
+  if (std::filesystem::exists(path, error)
+          ? access(path.c_str(), W_OK) == 0
+          : access(parent.empty() ? "." : parent.c_str(), W_OK) == 0)
+    return;
+  throw InputError(path + ": cannot be written");
+}
+
+// Everything that can be wrong with them, before hours are spent on the run.
+void check_outputs(const RunOptions& options, const fabric::Topology& topology) {
+  const Outputs& outputs = options.outputs;
+  for (const std::string* path : {&outputs.csv, &outputs.series, &outputs.report, &outputs.pcap})
+    check_writable(*path);
+  if (outputs.pcap.empty() != outputs.pcap_links.empty())
+    throw InputError("--pcap and --pcap-link belong together");
+  if (!outputs.pcap.empty() && options.transports.size() > 1)
+    throw InputError("--pcap takes one transport at a time");
+  for (const std::string& link : outputs.pcap_links)
+    sim::parse_links(link, topology);
+}
+
+}  // namespace
+
 void resolve(RunOptions& options) {
   fabric::TopologySpec base;
   const std::string& source = options.topology_source;
@@ -199,6 +231,7 @@ void resolve(RunOptions& options) {
   options.config.workload.seed = options.config.seed;
 
   const fabric::Topology topology(spec);
+  check_outputs(options, topology);
   options.config.faults.clear();
   for (const std::string& path : options.fault_files) {
     for (fabric::Fault& fault : fabric::parse_fault_file(read_text(path), path, topology))

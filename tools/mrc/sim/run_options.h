@@ -19,6 +19,8 @@ struct Outputs {
   std::string series;  // over time
   std::string pcap;
   std::vector<std::string> pcap_links;
+  std::uint32_t pcap_snap_bytes = 256;  // 0 = whole frames
+  std::uint64_t pcap_packets = 1'000'000;
   std::string report;  // HTML page
 };
 

@@ -189,6 +189,24 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) { o.config.verify = v.flag; }},
     Setting{"json", Kind::kFlag, "Print the result as JSON",
             [](RunOptions& o, const Value& v) { o.outputs.json = v.flag; }},
+    Setting{"csv", Kind::kText, "Write one line per flow",
+            [](RunOptions& o, const Value& v) { o.outputs.csv = v.text; }},
+    Setting{"series", Kind::kText, "Write goodput, queues, windows and paths over time as CSV",
+            [](RunOptions& o, const Value& v) { o.outputs.series = v.text; }},
+    Setting{"report", Kind::kText, "Write a page with plots (HTML)",
+            [](RunOptions& o, const Value& v) { o.outputs.report = v.text; }},
+    Setting{"pcap", Kind::kText, "Write the frames on chosen links (pcapng)",
+            [](RunOptions& o, const Value& v) { o.outputs.pcap = v.text; }},
+    Setting{"pcap_link", Kind::kText, "A link to capture, e.g. 't0:3>t1:5/plane:0'; repeats",
+            [](RunOptions& o, const Value& v) { o.outputs.pcap_links.push_back(v.text); }, true},
+    Setting{"pcap_snap", Kind::kCount, "Bytes kept of each captured frame; 0 = all",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.outputs.pcap_snap_bytes, v.count, 0, 65'536);
+            }},
+    Setting{"pcap_packets", Kind::kCount, "Capture at most so many packets",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.outputs.pcap_packets, v.count, 1, 100'000'000);
+            }},
 };
 
 }  // namespace

@@ -57,16 +57,21 @@ void print_times(const Table& table, const sim::Report& first) {
   table.row("finish / bound",
             [](const Run& r) { return fmt::format("{:.3f}", r.report.ratio_bound); });
   table.row("goodput", [](const Run& r) { return bit_rate(r.report.goodput_gbps * 1e9); });
+  if (first.collective) {
+    table.row("bus bandwidth", [](const Run& r) {
+      return r.report.collective ? bit_rate(r.report.collective->bus_gbps * 1e9) : "not finished";
+    });
+  }
   if (first.victim) {
     table.row("victim / alone", [](const Run& r) {
       return r.report.victim ? fmt::format("{:.3f}", r.report.victim->ratio) : "not finished";
     });
   }
-  if (!first.step_us.empty()) {
+  if (!first.result.step_us.empty()) {
     table.row("step, mean",
-              [](const Run& r) { return us(sim::distribution(r.report.step_us).mean); });
+              [](const Run& r) { return us(sim::distribution(r.report.result.step_us).mean); });
     table.row("step, longest",
-              [](const Run& r) { return us(sim::distribution(r.report.step_us).max); });
+              [](const Run& r) { return us(sim::distribution(r.report.result.step_us).max); });
   }
 }
 
