@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "fabric/input_error.h"
+#include "sim/memory_need.h"
 #include "sim/run.h"
 #include "sim/run_options.h"
 #include "sim/workload.h"
@@ -146,6 +147,7 @@ ExitCode SimCommand::run() {
   const Terminal err(stderr);
   try {
     const RunOptions options = read_options();
+    simulator::check_memory(options.config);
     std::vector<Run> runs;
     for (const sim::Transport transport : options.transports)
       runs.push_back(simulator::run_once(options, transport, err));

@@ -77,7 +77,7 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) { o.config.workload.name = v.text; }},
     Setting{"bytes", Kind::kBytes, "Bytes per flow, or per host in a collective (2MB, 1GiB, ...)",
             [](RunOptions& o, const Value& v) {
-              set_number(o.config.workload.bytes, v.count, 1, std::uint64_t{1} << 36);
+              set_number(o.config.workload.bytes, v.count, 1, (std::uint64_t{1} << 36) - 1);
             }},
     Setting{"seed", Kind::kCount, "The same seed gives the same run",
             [](RunOptions& o, const Value& v) { o.config.seed = v.count; }},

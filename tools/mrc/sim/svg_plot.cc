@@ -33,7 +33,7 @@ struct Frame {
 
 // A round number of steps of a round size: 1, 2 or 5 times a power of ten.
 double step_for(double end) {
-  const double rough = end / 5;
+  const double rough = end / 6;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
     if (factor * power >= rough) return factor * power;
