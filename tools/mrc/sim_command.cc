@@ -46,7 +46,7 @@ class SimCommand final : public Command {
   ExitCode run() override;
 
  private:
-  void declare_setting(CLI::App& app, const Setting& setting);
+  CLI::Option* declare_setting(CLI::App& app, const Setting& setting);
   template <typename Keys>
   void declare_topology(CLI::App& app, const Keys& keys, const char* type);
   RunOptions read_options() const;
@@ -57,12 +57,11 @@ class SimCommand final : public Command {
   std::vector<std::string> config_files_;
 };
 
-void SimCommand::declare_setting(CLI::App& app, const Setting& setting) {
+CLI::Option* SimCommand::declare_setting(CLI::App& app, const Setting& setting) {
   const std::string flag = simulator::flag_of(setting.name);
   if (setting.kind == simulator::ValueKind::kFlag) {
-    app.add_flag_callback(
+    return app.add_flag_callback(
         flag, [this, &setting] { given_.emplace_back(&setting, "true"); }, setting.help);
-    return;
   }
   CLI::Option* option = app.add_option_function<std::vector<std::string>>(
       flag,
@@ -74,6 +73,7 @@ void SimCommand::declare_setting(CLI::App& app, const Setting& setting) {
   option->type_name(type_name(setting.kind))->expected(1)->allow_extra_args(false);
   option->multi_option_policy(setting.repeats ? CLI::MultiOptionPolicy::TakeAll
                                               : CLI::MultiOptionPolicy::Throw);
+  return option;
 }
 
 template <typename Keys>
@@ -85,7 +85,8 @@ void SimCommand::declare_topology(CLI::App& app, const Keys& keys, const char* t
              topology_given_.emplace_back(name, text);
            },
            key.help)
-        ->type_name(type);
+        ->type_name(type)
+        ->group("Topology");
   }
 }
 
@@ -97,8 +98,9 @@ CLI::App* SimCommand::declare(CLI::App& program) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   declare_topology(*app, fabric::topology_count_keys(), "N");
   declare_topology(*app, fabric::topology_number_keys(), "NUMBER");
-  for (const Setting& setting : simulator::settings())
-    declare_setting(*app, setting);
+  for (const simulator::SettingGroup& group : simulator::setting_groups())
+    for (const Setting& setting : group.settings)
+      declare_setting(*app, setting)->group(group.name);
   std::string names;
   for (const std::string& name : sim::workload_names())
     names += " " + name;
@@ -145,23 +147,18 @@ void write_files(const simulator::Outputs& outputs, const std::vector<Run>& runs
 ExitCode SimCommand::run() {
   const Terminal out(stdout);
   const Terminal err(stderr);
-  try {
-    const RunOptions options = read_options();
-    simulator::check_memory(options.config);
-    std::vector<Run> runs;
-    for (const sim::Transport transport : options.transports)
-      runs.push_back(simulator::run_once(options, transport, err));
-    write_files(options.outputs, runs);
-    if (options.outputs.json) {
-      simulator::print_json(runs);
-    } else {
-      simulator::print_text(runs, out);
-    }
-    return exit_code(runs);
-  } catch (const fabric::InputError& error) {
-    fmt::print(stderr, "mrc sim: {}\n", error.what());
-    return ExitCode::kUsage;
+  const RunOptions options = read_options();
+  simulator::check_memory(options.config);
+  std::vector<Run> runs;
+  for (const sim::Transport transport : options.transports)
+    runs.push_back(simulator::run_once(options, transport, err));
+  write_files(options.outputs, runs);
+  if (options.outputs.json) {
+    simulator::print_json(runs);
+  } else {
+    simulator::print_text(runs, out);
   }
+  return exit_code(runs);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 
 #include "fabric/fault_plan.h"
 #include "fabric/input_error.h"
-#include "fabric/presets.h"
 #include "fabric/quantity.h"
 #include "fabric/topology_file.h"
 #include "sim/pcapng_capture.h"
@@ -92,15 +91,12 @@ std::string text_of(const toml::node& node) {
 
 void apply_node(std::string_view name, const toml::node& node, RunOptions& options) {
   if (is_topology_key(name)) return apply_topology_text(name, text_of(node), options);
-  for (const Setting& setting : settings()) {
-    if (name != setting.name) continue;
-    const toml::array* list = node.as_array();
-    if (list == nullptr || !setting.repeats) return apply_text(setting, text_of(node), options);
-    for (const toml::node& element : *list)
-      apply_text(setting, text_of(element), options);
-    return;
-  }
-  throw InputError("unknown key");
+  const Setting* setting = find_setting(name);
+  if (setting == nullptr) throw InputError("unknown key");
+  const toml::array* list = node.as_array();
+  if (list == nullptr || !setting->repeats) return apply_text(*setting, text_of(node), options);
+  for (const toml::node& element : *list)
+    apply_text(*setting, text_of(element), options);
 }
 
 }  // namespace
@@ -209,19 +205,8 @@ void check_outputs(const RunOptions& options, const fabric::Topology& topology) 
 }  // namespace
 
 void resolve(RunOptions& options) {
-  fabric::TopologySpec base;
-  const std::string& source = options.topology_source;
-  const auto presets = fabric::presets();
-  const auto preset = std::find_if(presets.begin(), presets.end(),
-                                   [&](const fabric::Preset& p) { return source == p.name; });
-  if (preset != presets.end()) {
-    base = preset->spec;
-  } else if (source.ends_with(".toml") || source.find('/') != std::string::npos) {
-    base = fabric::load_topology(source);
-  } else if (!source.empty()) {
-    fabric::find_preset(source);  // says which there are
-  }
-  fabric::TopologySpec spec = fabric::resolve_topology(base, options.topology);
+  fabric::TopologySpec spec =
+      fabric::resolve_topology(fabric::find_topology(options.topology_source), options.topology);
   if (options.one_plane) {
     for (fabric::LinkClass* link : {&spec.host_link, &spec.t0_t1_link, &spec.t1_t2_link})
       link->bits_per_second *= spec.planes;

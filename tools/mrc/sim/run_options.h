@@ -54,7 +54,12 @@ struct Setting {
   void (*apply)(RunOptions& options, const Value& value);
   bool repeats = false;
 };
-std::span<const Setting> settings();
+struct SettingGroup {
+  const char* name;
+  std::span<const Setting> settings;
+};
+std::span<const SettingGroup> setting_groups();
+const Setting* find_setting(std::string_view name);  // null: there is none
 std::string flag_of(std::string_view name);
 
 // Throws InputError, without saying which setting is meant.

@@ -3,6 +3,7 @@
 
 #include "fabric/input_error.h"
 #include "sim/run_options.h"
+#include "sim/run_tuning.h"
 
 namespace mrc::tool::simulator {
 namespace {
@@ -72,7 +73,7 @@ void set_mtu(RunOptions& o, const Value& v) {
   if (v.count % 4 != 0) throw InputError("must be a multiple of 4");
 }
 
-constexpr std::array kSettings{
+constexpr std::array kWorkload{
     Setting{"workload", Kind::kText, "What the hosts do (see below)",
             [](RunOptions& o, const Value& v) { o.config.workload.name = v.text; }},
     Setting{"bytes", Kind::kBytes, "Bytes per flow, or per host in a collective (2MB, 1GiB, ...)",
@@ -81,26 +82,16 @@ constexpr std::array kSettings{
             }},
     Setting{"seed", Kind::kCount, "The same seed gives the same run",
             [](RunOptions& o, const Value& v) { o.config.seed = v.count; }},
-    Setting{"transport", Kind::kText, "mrc, rocev2, or both on one page", set_transport},
-    Setting{"compare", Kind::kText, "Two transports side by side: mrc,rocev2", set_compare},
-    Setting{"topology", Kind::kText, "A preset (mrc plan --presets) or a TOML file",
-            [](RunOptions& o, const Value& v) { o.topology_source = v.text; }},
-    Setting{"fail", Kind::kText, "A fault, e.g. 't0:3/t1:5/plane:0 down @10us for 2ms'; repeats",
-            [](RunOptions& o, const Value& v) { o.faults.push_back(v.text); }, true},
-    Setting{"fail_file", Kind::kText, "Faults from a file, one per line",
-            [](RunOptions& o, const Value& v) { o.fault_files.push_back(v.text); }, true},
-    Setting{"loss", Kind::kNumber, "A packet is lost on its way with this probability",
-            [](RunOptions& o, const Value& v) { o.config.loss = probability(v.number); }},
+    Setting{"qps", Kind::kCount, "Connections per pair of hosts",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.connections, v.count, 1, 1024);
+            }},
     Setting{"senders", Kind::kCount, "Senders of an incast",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.senders, v.count, 1, 1 << 24);
             }},
     Setting{"victim", Kind::kFlag, "Incast: one more flow in the rack of the sink",
             [](RunOptions& o, const Value& v) { o.config.workload.victim = v.flag; }},
-    Setting{"qps", Kind::kCount, "Connections per pair of hosts",
-            [](RunOptions& o, const Value& v) {
-              set_number(o.config.workload.connections, v.count, 1, 1024);
-            }},
     Setting{"source", Kind::kCount, "Pair: the sending host",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.source, v.count, 0, 1 << 24);
@@ -122,13 +113,13 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.slices, v.count, 0, 1'024);
             }},
-    Setting{"buckets", Kind::kCount, "Training: all-reduces per step",
-            [](RunOptions& o, const Value& v) {
-              set_number(o.config.workload.buckets, v.count, 1, 1'024);
-            }},
     Setting{"steps", Kind::kCount, "Training: how many steps",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.steps, v.count, 1, 1'000'000);
+            }},
+    Setting{"buckets", Kind::kCount, "Training: all-reduces per step",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.buckets, v.count, 1, 1'024);
             }},
     Setting{
         "compute_us", Kind::kNumber, "Training: computation per step",
@@ -138,6 +129,41 @@ constexpr std::array kSettings{
               o.config.workload.name = "flows";
               o.config.workload.file = v.text;
             }},
+};
+
+constexpr std::array kNetwork{
+    Setting{"topology", Kind::kText, "A preset (`mrc fabric presets` lists them) or a TOML file",
+            [](RunOptions& o, const Value& v) { o.topology_source = v.text; }},
+    Setting{"one_plane", Kind::kFlag, "All planes' bandwidth in a single plane",
+            [](RunOptions& o, const Value& v) { o.one_plane = v.flag; }},
+    Setting{"forwarding", Kind::kText, "srv6, structured (EV bits) or ecmp (hash)", set_forwarding},
+    Setting{
+        "ecmp", Kind::kFlag, "Short for --forwarding ecmp",
+        [](RunOptions& o, const Value&) { o.config.forwarding = fabric::ForwardingMode::kEcmp; }},
+    Setting{"structured", Kind::kFlag, "Short for --forwarding structured",
+            [](RunOptions& o, const Value&) {
+              o.config.forwarding = fabric::ForwardingMode::kStructuredEv;
+            }},
+    Setting{"no_trim", Kind::kFlag, "Switches drop instead of trimming",
+            [](RunOptions& o, const Value& v) { o.config.trimming = !v.flag; }},
+    Setting{"queue", Kind::kText,
+            "A queue threshold as share of the BDP, e.g. ecn_min=0.2; repeats",
+            [](RunOptions& o, const Value& v) { set_queue(v.text, o.config.queue_shares); }, true},
+    Setting{"loss", Kind::kNumber, "A packet is lost on its way with this probability",
+            [](RunOptions& o, const Value& v) { o.config.loss = probability(v.number); }},
+    Setting{"fail", Kind::kText, "A fault, e.g. 't0:3/t1:5/plane:0 down @10us for 2ms'; repeats",
+            [](RunOptions& o, const Value& v) { o.faults.push_back(v.text); }, true},
+    Setting{"fail_file", Kind::kText, "Faults from a file, one per line",
+            [](RunOptions& o, const Value& v) { o.fault_files.push_back(v.text); }, true},
+    Setting{"carrier_detect_us", Kind::kNumber, "A host notices its own dead link after this time",
+            [](RunOptions& o, const Value& v) { o.config.carrier_detect_ps = from_us(v.number); }},
+};
+
+constexpr std::array kTransport{
+    Setting{"transport", Kind::kText, "mrc, rocev2, or both on one page", set_transport},
+    Setting{"compare", Kind::kText, "Two transports side by side: mrc,rocev2", set_compare},
+    Setting{"mtu", Kind::kCount, "Payload bytes per packet", set_mtu},
+    Setting{"cc", Kind::kText, "Congestion control: nscc (RoCEv2: DCQCN), or none", set_cc},
     Setting{
         "evs", Kind::kCount, "MRC: paths per queue pair, over all planes",
         [](RunOptions& o, const Value& v) { set_number(o.config.mrc.evs, v.count, 1, 65'536); }},
@@ -149,7 +175,6 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) {
               set_number(o.config.mrc.timeout, v.count, 0, core::kMaxTimeout);
             }},
-    Setting{"cc", Kind::kText, "Congestion control: nscc (RoCEv2: DCQCN), or none", set_cc},
     Setting{"hints", Kind::kFlag, "MRC: queue pairs know the incast degree",
             [](RunOptions& o, const Value& v) { o.config.mrc.hints = v.flag; }},
     Setting{"oblivious", Kind::kFlag, "MRC: spray without looking at marks",
@@ -158,32 +183,19 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) { o.config.mrc.probes = !v.flag; }},
     Setting{"sack_by_bytes", Kind::kFlag, "MRC: a SACK per 16 kB instead of one per packet",
             [](RunOptions& o, const Value& v) { o.config.mrc.sack_each_packet = !v.flag; }},
-    Setting{"no_trim", Kind::kFlag, "Switches drop instead of trimming",
-            [](RunOptions& o, const Value& v) { o.config.trimming = !v.flag; }},
-    Setting{"one_plane", Kind::kFlag, "All planes' bandwidth in a single plane",
-            [](RunOptions& o, const Value& v) { o.one_plane = v.flag; }},
+    Setting{"nscc", Kind::kText, "A parameter of NSCC, e.g. target_delay_ns=6000; repeats",
+            [](RunOptions& o, const Value& v) { set_nscc(v.text, o.config.mrc.nscc); }, true},
+    Setting{"roce", Kind::kText, "A parameter of RoCEv2 or DCQCN, e.g. ack_every=32; repeats",
+            [](RunOptions& o, const Value& v) { set_roce(v.text, o.config.roce); }, true},
     Setting{"no_pfc", Kind::kFlag, "RoCEv2: no priority flow control",
             [](RunOptions& o, const Value& v) { o.config.roce.pfc = !v.flag; }},
-    Setting{"forwarding", Kind::kText, "srv6, structured (EV bits) or ecmp (hash)", set_forwarding},
-    Setting{
-        "ecmp", Kind::kFlag, "Short for --forwarding ecmp",
-        [](RunOptions& o, const Value&) { o.config.forwarding = fabric::ForwardingMode::kEcmp; }},
-    Setting{"structured", Kind::kFlag, "Short for --forwarding structured",
-            [](RunOptions& o, const Value&) {
-              o.config.forwarding = fabric::ForwardingMode::kStructuredEv;
-            }},
-    Setting{"mtu", Kind::kCount, "Payload bytes per packet", set_mtu},
-    Setting{"carrier_detect_us", Kind::kNumber, "A host notices its own dead link after this time",
-            [](RunOptions& o, const Value& v) { o.config.carrier_detect_ps = from_us(v.number); }},
+};
+
+constexpr std::array kOutput{
     Setting{"until", Kind::kTime, "Give up after this much simulated time, e.g. 10ms",
             [](RunOptions& o, const Value& v) {
               if (v.time <= 0) throw InputError("must be above 0");
               o.config.end_ps = v.time;
-            }},
-    Setting{"bin_us", Kind::kNumber, "Resolution of the time series",
-            [](RunOptions& o, const Value& v) {
-              o.config.bin_ps = from_us(v.number);
-              if (o.config.bin_ps < 1'000) throw InputError("must be at least 0.001");
             }},
     Setting{"verify", Kind::kFlag, "Carry and compare every byte",
             [](RunOptions& o, const Value& v) { o.config.verify = v.flag; }},
@@ -193,6 +205,11 @@ constexpr std::array kSettings{
             [](RunOptions& o, const Value& v) { o.outputs.csv = v.text; }},
     Setting{"series", Kind::kText, "Write goodput, queues, windows and paths over time as CSV",
             [](RunOptions& o, const Value& v) { o.outputs.series = v.text; }},
+    Setting{"bin_us", Kind::kNumber, "Resolution of the time series",
+            [](RunOptions& o, const Value& v) {
+              o.config.bin_ps = from_us(v.number);
+              if (o.config.bin_ps < 1'000) throw InputError("must be at least 0.001");
+            }},
     Setting{"report", Kind::kText, "Write a page with plots (HTML)",
             [](RunOptions& o, const Value& v) { o.outputs.report = v.text; }},
     Setting{"pcap", Kind::kText, "Write the frames on chosen links (pcapng)",
@@ -209,8 +226,22 @@ constexpr std::array kSettings{
             }},
 };
 
+constexpr std::array kGroups{
+    SettingGroup{"Workload", kWorkload},
+    SettingGroup{"Network", kNetwork},
+    SettingGroup{"Transport", kTransport},
+    SettingGroup{"Run and output", kOutput},
+};
+
 }  // namespace
 
-std::span<const Setting> settings() { return kSettings; }
+std::span<const SettingGroup> setting_groups() { return kGroups; }
+
+const Setting* find_setting(std::string_view name) {
+  for (const SettingGroup& group : kGroups)
+    for (const Setting& setting : group.settings)
+      if (name == setting.name) return &setting;
+  return nullptr;
+}
 
 }  // namespace mrc::tool::simulator
