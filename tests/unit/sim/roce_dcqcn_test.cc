@@ -125,6 +125,35 @@ TEST(DcqcnRate, ACnpStartsTheStagesAgain) {
   EXPECT_EQ(rate.rate_bps(), kLine * 3 / 8);
 }
 
+TEST(DcqcnRate, ACnpStartsTheByteCounterAgain) {
+  const DcqcnParameters p = published();
+  DcqcnRate rate(p);
+  rate.on_cnp(0);
+  for (int stage = 0; stage < 4; ++stage)
+    rate.on_sent(1, p.stage_bytes);
+  rate.on_sent(1, p.stage_bytes - 1);
+  rate.on_cnp(2);
+  const std::uint64_t cut = rate.rate_bps();
+  rate.on_sent(3, p.stage_bytes - 1);
+  EXPECT_EQ(rate.rate_bps(), cut);
+  const std::uint64_t target = rate.target_bps();
+  for (int stage = 0; stage < 4; ++stage)
+    rate.on_sent(3, p.stage_bytes);
+  EXPECT_GT(rate.rate_bps(), cut);
+  EXPECT_EQ(rate.target_bps(), target) << "still fast recovery";
+}
+
+TEST(DcqcnRate, EveryCnpRaisesTheEstimate) {
+  const DcqcnParameters p = DcqcnParameters{}.scaled_to(kLine);
+  DcqcnRate rate(p);
+  rate.on_cnp(0);
+  rate.advance(200 * kUs);
+  const double before = rate.alpha();
+  EXPECT_LT(before, 0.5);
+  rate.on_cnp(200 * kUs);
+  EXPECT_DOUBLE_EQ(rate.alpha(), (1 - p.gain) * before + p.gain);
+}
+
 TEST(DcqcnRate, TargetStaysThroughATrainOfCutsUnlessClamped) {
   const DcqcnParameters p = DcqcnParameters{}.scaled_to(kLine);
   DcqcnRate rate(p);
