@@ -101,12 +101,14 @@ void oversubscribe(const Options& options, TopologySpec& spec) {
   if (options.t1 && options.uplink_gbps)
     fail("give two of t1, uplink_gbps and oversubscription, not all three");
   if (spec.t0 == 0 || spec.pods == 0 || spec.hosts % spec.t0 != 0) return;  // refused later
-  const double uplink_bps = static_cast<double>(spec.hosts / spec.t0) *
-                            static_cast<double>(spec.host_link.bits_per_second) / ratio;
+  const unsigned hosts_per_t0 = spec.hosts / spec.t0;
+  const double uplink_bps =
+      hosts_per_t0 * static_cast<double>(spec.host_link.bits_per_second) / ratio;
   if (options.t1) {
-    if (spec.t1 < spec.pods) return;
+    const unsigned t1_per_pod = spec.t1 / spec.pods;
+    if (t1_per_pod == 0) return;
     spec.t0_t1_link.bits_per_second =
-        static_cast<std::uint64_t>(std::llround(uplink_bps / (spec.t1 / spec.pods)));
+        static_cast<std::uint64_t>(std::llround(uplink_bps / t1_per_pod));
     return;
   }
   const double uplinks = uplink_bps / static_cast<double>(spec.t0_t1_link.bits_per_second);

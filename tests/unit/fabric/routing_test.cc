@@ -166,7 +166,7 @@ TEST(Routing, EntropyAndPathAreTwoNamesForOneThing) {
     }
     ASSERT_EQ(seen.size(), std::size_t{topology.planes()} * topology.paths_per_plane());
     unsigned known = 0;
-    for (std::uint32_t entropy = 0; entropy < 0x12'0000; ++entropy) {
+    for (std::uint32_t entropy = 0; entropy < (spec.planes + 2) << 16; ++entropy) {
       Path path;
       if (routing.path_of(entropy, path)) ++known;
     }

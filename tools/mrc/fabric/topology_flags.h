@@ -6,7 +6,7 @@
 #include "fabric/topology.h"
 #include "fabric/topology_options.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 

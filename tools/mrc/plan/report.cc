@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ std::vector<const FabricPlan*> columns_of(const FabricComparison& plans) {
 // Three significant digits: "12.5 %", "0.391 %", "100 %".
 std::string share(double part) { return fmt::format("{:.3g} %", 100 * part); }
 
-std::uint64_t rounded(double value) { return static_cast<std::uint64_t>(value + 0.5); }
+std::uint64_t rounded(double value) { return static_cast<std::uint64_t>(std::llround(value)); }
 
 std::string kilowatts(const FabricPlan& plan) {
   return plan.watts ? grouped(rounded(*plan.watts / 1'000)) + " kW" : "-";
