@@ -1,5 +1,6 @@
 #include "fabric/topology_file.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -14,6 +15,13 @@ namespace {
 // Where a key or value stands, as a prefix of an error.
 std::string place(const std::string& origin, const toml::source_region& source) {
   return origin + ":" + std::to_string(source.begin.line) + ": ";
+}
+
+// Keys, names and the parser's words may hold anything; an error is one line.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
 }
 
 // Reads one key into the options; false when no option has this name.
@@ -60,7 +68,7 @@ TopologySpec read_topology_table(const toml::table& table, const std::string& or
         throw InputError("unknown key '" + std::string(key.str()) + "'; known are " + known_keys());
       }
     } catch (const InputError& error) {
-      throw InputError(place(origin, key.source()) + error.what());
+      throw InputError(place(origin, key.source()) + one_line(error.what()));
     }
   }
   try {
@@ -75,11 +83,7 @@ TopologySpec parse_topology(std::string_view text, const std::string& origin) {
   try {
     table = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    std::string why(error.description());
-    for (char& c : why) {
-      if (c == '\n') c = ' ';
-    }
-    throw InputError(place(origin, error.source()) + why);
+    throw InputError(place(origin, error.source()) + one_line(std::string(error.description())));
   }
   return read_topology_table(table, origin);
 }

@@ -84,7 +84,8 @@ TEST(TopologyFile, AnErrorNamesTheFileAndTheLine) {
   EXPECT_THAT(objection("preset = 5"), StartsWith("net.toml:1: preset must be a name"));
   EXPECT_THAT(objection("hosts = 16\nhosts = 32"), StartsWith("net.toml:2: "));
   EXPECT_THAT(objection("hosts = "), StartsWith("net.toml:1: "));
-  EXPECT_EQ(objection("hosts = \"a\nb\"").find('\n'), std::string::npos);
+  for (const char* text : {"hosts = \"a\nb\"", "\"a\\nb\" = 1", "preset = \"a\\nb\""})
+    EXPECT_EQ(objection(text).find('\n'), std::string::npos) << text;
 }
 
 TEST(TopologyFile, AFabricThatCannotBeBuiltIsRefused) {
