@@ -168,6 +168,16 @@ TEST(RoceSimulation, OnePacketInAThousandLostCostsAWindowEach) {
   EXPECT_GT(run(config).times_us[0], clean * 2);
 }
 
+TEST(RoceSimulation, CollectivesWaitForTheFewThatRunIntoTheTimeout) {
+  SimConfig config = roce("all-to-all", 4'000'000);
+  const Outcome clean = run(config);
+  config.loss = 0.001;
+  const Outcome out = run(config);
+  ASSERT_TRUE(out.result.complete);
+  EXPECT_LT(out.times_us[out.times_us.size() / 2], 1.5 * clean.times_us[clean.times_us.size() / 2]);
+  EXPECT_GT(out.result.finished_at, 5 * clean.result.finished_at);
+}
+
 TEST(RoceSimulation, ALostTailWaitsForTheTimeout) {
   SimConfig config = roce("pair", 4096);
   config.loss = 0.2;
