@@ -250,7 +250,7 @@ class Page(html.parser.HTMLParser):
 def check_outputs(tool):
     arguments = (f"{SMALL} {FAULT} --compare mrc,rocev2 --csv flows_out.csv --series series.csv "
                  "--report page.html")
-    # The baseline may lose its flow over the dead cable for good; the files are written all the same.
+    # The baseline may lose a flow over the dead cable for good; files are written all the same.
     pair = json.loads(tool.run(f"{arguments} --json").stdout)
     expect([run["transport"] for run in pair["runs"]] == ["mrc", "rocev2"], "not both transports")
     with open(tool.folder / "flows_out.csv", encoding="utf-8") as file:
