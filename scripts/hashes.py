@@ -87,8 +87,8 @@ def main():
     for name in BUILDS:
         print(f"building with {name}", flush=True)
         programs[name] = build(arguments.folder, name, arguments.jobs)
-    if None in programs.values():
-        return 2
+        if programs[name] is None:
+            return 2
     same = True
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for line in RUNS:
