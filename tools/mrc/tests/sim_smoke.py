@@ -51,6 +51,8 @@ USAGE_ERRORS = [
     "--until 0",
     "--until soon",
     "--timeout 25",
+    "--oblivious",
+    "--no-probes",
     "--nscc bogus=1",
     "--nscc eta",
     "--roce gain=x",
@@ -75,6 +77,20 @@ USAGE_ERRORS = [
     # Outputs named beside something wrong are not begun.
     "--csv out.csv --report out.html --series series.csv --fail 'moon down @0'",
 ]
+# Runs that make each of these flags matter.
+INCAST = f"{SMALL} --workload incast --senders 12"
+SWITCHES = {
+    SMALL: ("--one-plane", "--ecmp", "--structured", "--mtu 2048", "--evs 4", "--qps 3",
+            "--sack-by-bytes", "--placement shuffled", "--uplink-gbps 100", "--delay-us 2"),
+    INCAST: ("--no-trim", "--hints", "--cc none", "--nscc target_delay_ns=1000", "--queue ecn_min=0.01"),
+    f"{SMALL} --loss 0.05": ("--timeout 3",),
+    "--topology tiny --workload pair --bytes 2MB --delay-us 20": ("--mpr 1",),
+    "--topology tiny --workload pair --bytes 2MB --fail 'host:0/plane:0 down @20us'":
+        ("--carrier-detect-us 50",),
+    f"{INCAST} --transport rocev2 --bytes 2MB".replace(" --bytes 200kB", ""):
+        ("--no-pfc --until 1s", "--cc none", "--roce ack_every=4", "--roce gain=0.1", "--qps 2"),
+    "--bytes 50kB --topology fat-tree-1024 --workload pair": ("--gbps 100",),
+}
 BAD_FILES = {
     "faults.txt": "# comment\n\nt0:0/t1:0/plane:0 explodes @0\n",
     "flows.csv": "0,1,1000\n0,99,1000\n",
@@ -190,17 +206,17 @@ def check_determinism(tool):
 
 
 def check_flags(tool):
-    """Everything that can be switched runs to its end."""
-    for flags in ("--no-trim", "--oblivious", "--no-probes", "--one-plane", "--ecmp",
-                  "--structured", "--hints", "--cc none", "--mtu 2048", "--mpr 4", "--evs 8",
-                  "--timeout 10", "--carrier-detect-us 5", "--qps 3", "--verify",
-                  "--sack-by-bytes", "--nscc gamma=0.7", "--queue ecn_min=0.1",
-                  "--transport rocev2 --no-pfc --qps 4", "--transport rocev2 --roce ack_every=4",
-                  "--topology fat-tree-1024 --workload pair --gbps 100"):
-        base = "--bytes 50kB" if "--topology" in flags else SMALL
-        report = tool.json(f"{base} {flags}")
-        expect(report.get("flows") == report.get("completed"), f"{flags}: not finished")
-        expect(report.get("bytes_wrong") == 0, f"{flags}: bytes are wrong")
+    """Everything that can be switched runs to its end and makes a difference."""
+    for base, switches in SWITCHES.items():
+        plain = without_costs(tool.json(base))
+        for flags in switches:
+            report = tool.json(f"{base} {flags}")
+            expect(report.get("flows") == report.get("completed"), f"{flags}: not finished")
+            expect(report.get("bytes_wrong") == 0, f"{flags}: bytes are wrong")
+            expect(without_costs(report) != plain, f"{flags}: changes nothing in {base}")
+    checked = tool.json(f"{SMALL} --verify")
+    expect(checked["bytes_wrong"] == 0, "--verify: bytes are wrong")
+    expect(without_costs(checked) == without_costs(tool.json(SMALL)), "--verify changes the run")
 
 
 def check_config(tool):
