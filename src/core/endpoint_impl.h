@@ -67,6 +67,9 @@ struct Endpoint::Impl {
   CcGroup& group(const Qp& qp) {
     return peers[qp.peer].groups[static_cast<std::size_t>(qp.init.cc.algorithm)];
   }
+  RequesterLinks links_of(Qp& qp) {
+    return {.paths = qp.paths.get(), .cc = group(qp).controller.get(), .counters = &qp.counters};
+  }
 
   // endpoint_rx.cc
   RxResult on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);

@@ -123,6 +123,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   const Status attached = e.attach_peer(*qp);
   if (!attached.ok()) return attached;
   qp->paths->set_probe_base(e.group(*qp).controller->base_rtt_ns());
+  qp->requester.start_probing(e.links_of(*qp));
   qp->responder.start(rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;
   e.apply_ports(*qp);
@@ -138,14 +139,13 @@ Status Endpoint::ready_to_send(TimeNs now, QpNumber number, const QpReadyToSend&
   }
   const Status valid = check_rts(rts);
   if (!valid.ok()) return valid;
-  qp->requester.start(
-      now,
-      {.rts = rts,
-       .path_mtu = qp->rtr.path_mtu,
-       .dynamic_mpr = qp->rtr.dynamic_mpr,
-       .network_trims = qp->init.cc.network_trims,
-       .sack_threshold_bytes = qp->rtr.sack_threshold_bytes},
-      {.paths = qp->paths.get(), .cc = e.group(*qp).controller.get(), .counters = &qp->counters});
+  qp->requester.start(now,
+                      {.rts = rts,
+                       .path_mtu = qp->rtr.path_mtu,
+                       .dynamic_mpr = qp->rtr.dynamic_mpr,
+                       .network_trims = qp->init.cc.network_trims,
+                       .sack_threshold_bytes = qp->rtr.sack_threshold_bytes},
+                      e.links_of(*qp));
   qp->state = QpState::kReadyToSend;
   return {};
 }

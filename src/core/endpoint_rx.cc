@@ -131,9 +131,13 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
 }
 
 DropReason Endpoint::Impl::on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp) {
-  if (qp.state != QpState::kReadyToSend) return DropReason::kQpNotReady;
+  const auto* sack = std::get_if<wire::Sack>(&packet.body);
+  // Before RTS there is nothing to acknowledge but probes.
+  const bool expected = qp.state == QpState::kReadyToSend ||
+                        (qp.state == QpState::kReadyToReceive && sack != nullptr);
+  if (!expected) return DropReason::kQpNotReady;
   Requester::Verdict verdict;
-  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
+  if (sack != nullptr) {
     verdict.drop = qp.requester.on_sack(now, *sack);
   } else if (const auto* nack = std::get_if<wire::Nack>(&packet.body)) {
     verdict = qp.requester.on_nack(now, *nack);

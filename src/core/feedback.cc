@@ -61,7 +61,11 @@ bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
 }
 
 DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
-  if (!started_) return DropReason::kQpNotReady;
+  if (!started_) {  // of all that a SACK may tell, only the answer to a probe can be meant for us
+    AckSample unused;
+    return probing_ && sack.probe_answer ? on_probe_answer(now, sack, unused)
+                                         : DropReason::kQpNotReady;
+  }
   SackView view;
   if (!read_sack(sack, view)) return DropReason::kStaleFeedback;
   ++links_.counters->sacks_received;
@@ -105,6 +109,15 @@ EvIndex Requester::answered_ev(const wire::Sack& sack, Sequence trigger) const {
   return sack.mark == wire::PathMark::kNone ? kNoEv : profile.find(sack.entropy);
 }
 
+// How many packets left in the time by which this one, of which we hear now, took longer than the
+// average and more than paths usually differ.
+std::uint32_t Requester::late_packets(TimeNs now, Sequence seq, TimeNs sent_at) const {
+  const DurationNs taken = now - sent_at;
+  if (taken <= rtt_.smoothed() + rtt_.minimum() / 2) return 0;
+  const auto since = static_cast<std::int64_t>(window_.next() - seq);
+  return static_cast<std::uint32_t>(since * (taken - rtt_.smoothed()) / taken);
+}
+
 void Requester::apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev) {
   if (ev == kNoEv) return;
   if (sack.mark == wire::PathMark::kSkipOnce) {
@@ -130,8 +143,9 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
                                AckSample& sample) {
   const PacketRecord& packet = window_.record(trigger);
   bool unambiguous = packet.transmissions == 1;
-  if (packet.state == PacketState::kInFlight &&
-      links_.paths->profile().matches(packet.ev, sack.entropy)) {
+  const bool on_its_way =
+      packet.state == PacketState::kInFlight || (packet.state == PacketState::kLost && unambiguous);
+  if (on_its_way && links_.paths->profile().matches(packet.ev, sack.entropy)) {
     const bool full_size = packet.nominal_bytes >= full_packet_bytes_;
     const bool stamp_fits =
         add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
@@ -146,12 +160,17 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   if (packet.state == PacketState::kAcknowledged) return;
   if (packet.state == PacketState::kLost) {
     note_spurious(packet, now);
+    const std::uint32_t late = late_packets(now, seq, packet.sent_at);
+    if (late > 0) links_.paths->on_late(packet.ev, late);
   } else {
     const bool too_early = now - packet.sent_at < rtt_.minimum() / 2;
     if (unambiguous) {
       if (!MRC_BUG(kNoPathOrderRule)) window_.overtake_before(seq);
       newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, packet.sent_at);
       links_.paths->on_delivered(packet.ev);
+      window_.note_life(packet.ev, now);
+      const std::uint32_t late = late_packets(now, seq, packet.sent_at);
+      if (late > 0) links_.paths->on_late(packet.ev, late);
     } else if (too_early) {
       note_spurious(packet, now);
     }
@@ -213,6 +232,7 @@ Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   const bool trimmed = nack.reason == wire::NackReason::kTrimmed;
   if (trimmed) links_.paths->on_trimmed(packet.ev);
   if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
+    window_.note_life(packet.ev, now);
     declare_lost(now, seq, LossCause::kTrimmed);
     links_.cc->on_trim(now, packet.nominal_bytes, !trimmed);
   } else {

@@ -17,9 +17,8 @@ constexpr std::uint32_t kForgiveAfterPackets = 1024;
 
 // Paths differ by their queues: up to about the delay the controller aims at without anything being
 // wrong, more when the round trips vary more.
-DurationNs Requester::reorder_allowance() const {
-  const DurationNs spread = std::max(rtt_.minimum() * 3 / 4, 2 * rtt_.variation());
-  return spread * reorder_scale_;
+DurationNs Requester::path_spread() const {
+  return std::max(rtt_.minimum() * 3 / 4, 2 * rtt_.variation());
 }
 
 void Requester::detect_losses(TimeNs now, const SackView& view) {
@@ -46,15 +45,25 @@ void Requester::detect_by_path_order(TimeNs now, const SackView& view) {
 
 void Requester::detect_by_time(TimeNs now, const SackView& view) {
   const DurationNs allowance = reorder_allowance();
+  // When everything waits for it, a packet on a slow path is not waited for.
+  const bool hedging = segmented_ == posted_ || window_.next() >= window_end();
   Sequence seq = window_.earliest_sent();
   for (unsigned step = 0; seq != SendWindow::kEnd && step < kMaxTimeScan; ++step) {
-    const TimeNs suspicious_from = window_.record(seq).sent_at + allowance;
-    if (suspicious_from > newest_arrival_sent_at_) break;
+    const PacketRecord& packet = window_.record(seq);
+    // By how much it was sent before something that is known to have arrived.
+    const DurationNs lead = newest_arrival_sent_at_ - packet.sent_at;
+    const bool late = hedging && now - packet.sent_at >= rtt_.smoothed() + path_spread();
+    if (lead < allowance && !late) break;
     const Sequence following = window_.sent_after(seq);
-    if (view.fresh && view.reports_missing(seq)) {
+    // A path that delivers keeps its order: if this packet were gone, a later one would say so.
+    const bool path_delivers = window_.since_life(packet.ev, now) < allowance;
+    const bool missing = view.fresh && view.reports_missing(seq);
+    if (!path_delivers && lead >= allowance && missing) {
       declare_lost(now, seq, LossCause::kTime);
-    } else if (suspicious_from + rtt_.smoothed() <= newest_arrival_sent_at_) {
+    } else if (!path_delivers && lead >= allowance + rtt_.smoothed()) {
       declare_lost(now, seq, LossCause::kSilence);
+    } else if (late && packet.transmissions == 1) {
+      declare_lost(now, seq, missing && !path_delivers ? LossCause::kTime : LossCause::kLate);
     }
     seq = following;
   }
@@ -62,7 +71,7 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
 
 void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
   const PacketRecord packet = window_.record(seq);
-  window_.mark_lost(seq);
+  window_.mark_lost(seq, cause == LossCause::kLate);
   if (MRC_BUG(kForgetsLostPackets)) window_.acknowledge(seq);
   links_.cc->on_left_network(packet.nominal_bytes);
   QpCounters& counters = *links_.counters;
@@ -83,6 +92,9 @@ void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
     case LossCause::kRefused:
       ++counters.refused;
       break;
+    case LossCause::kLate:
+      ++counters.hedged;
+      return;
   }
   links_.cc->on_loss(now, packet.nominal_bytes);
   const bool path_at_fault =
@@ -92,6 +104,7 @@ void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
 
 // The packet had arrived although we gave it up: allow for more reordering for a while.
 void Requester::note_spurious(const PacketRecord& packet, TimeNs now) {
+  if (packet.late) return;
   ++links_.counters->spurious;
   if (packet.state == PacketState::kLost) links_.paths->on_spurious_loss(packet.ev, now);
   if (acked_since_spurious_ >= kForgiveAfterPackets) reorder_scale_ = 1;

@@ -141,9 +141,15 @@ std::uint16_t PathSet::next_position(Plane& plane, EvIndex avoid) {
   if (good == first) return good;
   const std::uint16_t passed = is_good(first) ? after(plane, first) : first;
   if (passed != good && !MRC_BUG(kPathSkipNeverRevives)) {
-    set_state(EvIndex{order_[passed]}, EvState::kGood);
+    pass_over(EvIndex{order_[passed]});
   }
   return good;
+}
+
+void PathSet::pass_over(EvIndex ev) {
+  Row& passed = row(ev);
+  if (passed.skips_left > 0) --passed.skips_left;
+  if (passed.skips_left == 0) set_state(ev, EvState::kGood);
 }
 
 EvIndex PathSet::use(Plane& plane, std::uint16_t position) {

@@ -5,7 +5,8 @@
 // redrawn now and then. States and transitions follow the table in docs/protocol.md:
 //
 //   GOOD -> SKIP         marked by ECN or trimmed; passed over once (11.2.2: one packet revives at
-//                        most one SKIP entry, and passes over it this time)
+//                        most one SKIP entry, and passes over it this time), or as often as its
+//                        turn comes while its queue is longer than that of the others
 //   any  -> ASSUMED_BAD  a packet was lost on it, or the peer said ALWAYS_SKIP; left at once, a
 //                        backup of the same plane takes its place; probed until two answers in a
 //                        row bring it back
@@ -77,6 +78,8 @@ class PathSet {
 
   // Feedback.
   void on_marked(EvIndex ev);
+  // An answer came late by the time in which so many packets left, on all paths.
+  void on_late(EvIndex ev, std::uint32_t packets);
   void on_trimmed(EvIndex ev);
   void on_lost(EvIndex ev, TimeNs now);
   void on_always_skip(EvIndex ev, TimeNs now);
@@ -113,6 +116,7 @@ class PathSet {
  private:
   static constexpr std::uint16_t kNowhere = 0xFFFF;
   static constexpr std::uint16_t kDoubtAfter = 32;
+  static constexpr unsigned kMaxSkips = 15;
 
   // What is known of one EV beside its counters. The second half matters while it is ASSUMED_BAD.
   struct Row {
@@ -124,8 +128,9 @@ class PathSet {
     std::uint16_t heap_index = 0;  // in the plane's part of heap_
     std::uint16_t older = kNowhere;
     std::uint16_t newer = kNowhere;
-    std::uint8_t probe_level = 0;  // the period is base * 2^level
-    bool probe_open : 1 = false;   // sent and not answered
+    std::uint8_t probe_level : 4 = 0;  // the period is base * 2^level
+    std::uint8_t skips_left : 4 = 0;   // while SKIP: how often it is still to be passed over
+    bool probe_open : 1 = false;       // sent and not answered
     bool answered_once : 1 = false;
     bool blamed : 1 = false;  // by more than declared losses
   };
@@ -183,7 +188,8 @@ class PathSet {
   void leave_rotation(Plane& plane, unsigned position);
 
   // Going bad and coming back.
-  void mark(EvIndex ev);
+  void skip(EvIndex ev, unsigned skips);
+  void pass_over(EvIndex ev);
   bool assume_bad(EvIndex ev, TimeNs now);
   void watch_bad(EvIndex ev, TimeNs now);
   void forget_bad(EvIndex ev);

@@ -8,13 +8,27 @@
 
 namespace mrc::core {
 
-void PathSet::on_marked(EvIndex ev) { mark(ev); }
-
-void PathSet::on_trimmed(EvIndex ev) { mark(ev); }
-
-void PathSet::mark(EvIndex ev) {
+void PathSet::on_marked(EvIndex ev) {
   ++counters_[to_index(ev)].marked;
-  if (row(ev).state == EvState::kGood) set_state(ev, EvState::kSkip);
+  skip(ev, 1);
+}
+
+void PathSet::on_trimmed(EvIndex ev) { on_marked(ev); }
+
+void PathSet::on_late(EvIndex ev, std::uint32_t packets) {
+  const unsigned skips = packets / std::max<unsigned>(good_count_, 1);
+  if (skips > 0) skip(ev, skips);
+}
+
+void PathSet::skip(EvIndex ev, unsigned skips) {
+  Row& marked = row(ev);
+  skips = std::min(skips, kMaxSkips);
+  if (marked.state == EvState::kGood) {
+    marked.skips_left = 0;
+    set_state(ev, EvState::kSkip);
+  }
+  if (marked.state != EvState::kSkip || skips <= marked.skips_left) return;
+  marked.skips_left = static_cast<std::uint8_t>(skips) & kMaxSkips;
 }
 
 void PathSet::on_lost(EvIndex ev, TimeNs now) {
@@ -65,7 +79,7 @@ void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now) {
   Row& answered = row(ev);
   const bool was_in_doubt = in_doubt();
   silent_sends_ = 0;
-  if (marked) mark(ev);
+  if (marked) on_marked(ev);
   if (answered.state != EvState::kAssumedBad) return confirm(ev);
   if (!answered.probe_open) return;
   answered.probe_open = false;

@@ -112,7 +112,7 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
     if (!links_.paths->profile().matches(probe.ev, sack.entropy)) break;
     add_rtt_sample(now, probe.sent_at, sack.timestamp_ticks, false, sample);
     tell_path(now, sack, probe.ev);
-    window_.overtake_until(probe.ev, probe.sent_at);
+    if (started_) window_.overtake_until(probe.ev, probe.sent_at);
     newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, probe.sent_at);
     probe.ev = kNoEv;
     return DropReason::kNone;
@@ -143,7 +143,7 @@ void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev) {
 // take; a silent one is not used for them any more. With data of our own on the way its feedback
 // does this.
 bool Requester::check_way_back() {
-  if (!started_ || awaiting_feedback()) return false;
+  if (!probing_ || awaiting_feedback()) return false;
   reverse_check_due_ = true;
   return true;
 }

@@ -25,15 +25,20 @@ wire::Opcode write_opcode(bool first, bool last, bool with_immediate) {
 
 }  // namespace
 
+void Requester::start_probing(const RequesterLinks& links) {
+  links_ = links;
+  rtt_ = RttEstimator(links.cc->base_rtt_ns());
+  probing_ = true;
+}
+
 void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links) {
   setup_ = setup;
-  links_ = links;
   window_psns_ = setup.rts.mpr * kWindowUnitPsns;
   window_ = SendWindow(window_psns_, links.paths->size(), first_sequence(setup.rts.first_psn));
-  rtt_ = RttEstimator(links.cc->base_rtt_ns());
+  start_probing(links);
+  progress_at_ = activity_at_ = now;
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
   full_packet_bytes_ = wire::nominal_size(full, setup.path_mtu);
-  progress_at_ = activity_at_ = now;
   started_ = true;
 }
 
@@ -47,12 +52,12 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
   }
   if (MRC_BUG(kErrorForgetsFlush)) posted_ = std::max(reported_, completed_);
   completed_ = segmented_ = posted_;
-  message_open_ = started_ = false;
+  message_open_ = started_ = probing_ = false;
   tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
 
 void Requester::reset() {
-  if (started_) stop(CompletionStatus::kFlushed);
+  if (probing_) stop(CompletionStatus::kFlushed);
   const auto capacity = static_cast<std::uint32_t>(messages_.size());
   *this = Requester(capacity);
 }
@@ -237,7 +242,7 @@ DurationNs Requester::tail_probe_delay() const {
 }
 
 TimeNs Requester::deadline() const {
-  if (!started_) return kNever;
+  if (!probing_) return kNever;
   TimeNs at = std::min(paced_until_, probes_expire_at_);
   if (work_outstanding() && !MRC_BUG(kNoRetryTimer)) {
     at = std::min(at, progress_at_ + retry_interval());
@@ -250,7 +255,7 @@ TimeNs Requester::deadline() const {
 }
 
 Requester::Verdict Requester::on_timer(TimeNs now) {
-  if (!started_) return {};
+  if (!probing_) return {};
   expire_probes(now);
   if (paced_until_ <= now) paced_until_ = kNever;
   if (links_.paths->next_probe_time() <= now) revival_due_ = true;

@@ -66,7 +66,10 @@ class Requester {
  public:
   explicit Requester(std::uint32_t max_sends) : messages_(max_sends) {}
 
-  // RTS. Allocates the window. The links must stay valid until stop().
+  // RTR. Nothing is sent yet but probes of the way our answers take. The links must stay valid
+  // until stop().
+  void start_probing(const RequesterLinks& links);
+  // RTS. Allocates the window. The same holds for the links.
   void start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links);
   // Error: everything in flight leaves the controller's books; the message holding `culprit` (or,
   // with kEnd, the oldest unfinished one) gets `status`, the others are flushed.
@@ -125,7 +128,15 @@ class Requester {
     std::uint16_t receive_msn = 0;
     CompletionStatus status = CompletionStatus::kSuccess;
   };
-  enum class LossCause : std::uint8_t { kPathOrder, kTime, kSilence, kTimeout, kTrimmed, kRefused };
+  enum class LossCause : std::uint8_t {
+    kPathOrder,
+    kTime,
+    kSilence,
+    kTimeout,
+    kTrimmed,
+    kRefused,
+    kLate,  // on its way, but we do not wait for it
+  };
   struct PendingProbe {  // silence speaks against its path
     std::uint16_t id = 0;
     EvIndex ev = kNoEv;  // kNoEv: free
@@ -181,6 +192,7 @@ class Requester {
   bool add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, bool full_size,
                       AckSample& sample);
   EvIndex answered_ev(const wire::Sack& sack, Sequence trigger) const;
+  std::uint32_t late_packets(TimeNs now, Sequence seq, TimeNs sent_at) const;
   void apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev);
   DropReason on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample);
 
@@ -190,7 +202,8 @@ class Requester {
   void detect_by_time(TimeNs now, const SackView& view);
   void declare_lost(TimeNs now, Sequence seq, LossCause cause);
   void note_spurious(const PacketRecord& packet, TimeNs now);
-  DurationNs reorder_allowance() const;
+  DurationNs path_spread() const;
+  DurationNs reorder_allowance() const { return path_spread() * reorder_scale_; }
 
   // probes.cc
   void expire_probes(TimeNs now);
@@ -217,7 +230,8 @@ class Requester {
   std::uint32_t window_psns_ = 0;
   std::uint32_t newest_received_units_ = 0;  // of the newest SACK, with the packets it had seen
   Sequence newest_arrived_ = 0;
-  bool started_ = false;
+  bool probing_ = false;  // RTR or RTS
+  bool started_ = false;  // RTS
 
   // Loss detection.
   TimeNs newest_arrival_sent_at_ = 0;  // latest transmission time known to have arrived

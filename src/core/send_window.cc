@@ -26,26 +26,26 @@ Sequence SendWindow::sequence_of(std::uint16_t slot_number) const {
 void SendWindow::link(Sequence seq) {
   const std::uint16_t self = slot(seq);
   PacketRecord& packet = records_[self];
-  List& path = ev_lists_[static_cast<std::size_t>(packet.ev)];
+  List& on_path = path(packet.ev);
   packet.older = order_.tail;
   packet.newer = kNil;
   (order_.tail == kNil ? order_.head : records_[order_.tail].newer) = self;
   order_.tail = self;
-  packet.ev_older = path.tail;
+  packet.ev_older = on_path.tail;
   packet.ev_newer = kNil;
-  (path.tail == kNil ? path.head : records_[path.tail].ev_newer) = self;
-  path.tail = self;
+  (on_path.tail == kNil ? on_path.head : records_[on_path.tail].ev_newer) = self;
+  on_path.tail = self;
   ++in_flight_;
   in_flight_bytes_ += packet.nominal_bytes;
 }
 
 void SendWindow::unlink(Sequence seq) {
   PacketRecord& packet = records_[slot(seq)];
-  List& path = ev_lists_[static_cast<std::size_t>(packet.ev)];
+  List& on_path = path(packet.ev);
   (packet.older == kNil ? order_.head : records_[packet.older].newer) = packet.newer;
   (packet.newer == kNil ? order_.tail : records_[packet.newer].older) = packet.older;
-  (packet.ev_older == kNil ? path.head : records_[packet.ev_older].ev_newer) = packet.ev_newer;
-  (packet.ev_newer == kNil ? path.tail : records_[packet.ev_newer].ev_older) = packet.ev_older;
+  (packet.ev_older == kNil ? on_path.head : records_[packet.ev_older].ev_newer) = packet.ev_newer;
+  (packet.ev_newer == kNil ? on_path.tail : records_[packet.ev_newer].ev_older) = packet.ev_older;
   overtaken_.clear(seq);
   --in_flight_;
   in_flight_bytes_ -= packet.nominal_bytes;
@@ -90,11 +90,12 @@ void SendWindow::acknowledge(Sequence seq) {
   acknowledged_.set(seq);
 }
 
-void SendWindow::mark_lost(Sequence seq) {
+void SendWindow::mark_lost(Sequence seq, bool late) {
   PacketRecord& packet = records_[slot(seq)];
   MRC_ASSERT(packet.state == PacketState::kInFlight);
   unlink(seq);
   packet.state = PacketState::kLost;
+  packet.late = late;
   lost_.set(seq);
   ++lost_count_;
 }
@@ -118,8 +119,7 @@ void SendWindow::overtake_before(Sequence seq) {
 }
 
 void SendWindow::overtake_until(EvIndex ev, TimeNs sent_at) {
-  for (std::uint16_t at = ev_lists_[static_cast<std::size_t>(ev)].head; at != kNil;
-       at = records_[at].ev_newer) {
+  for (std::uint16_t at = path(ev).head; at != kNil; at = records_[at].ev_newer) {
     if (records_[at].sent_at > sent_at) break;
     overtaken_.set(sequence_of(at));
   }
@@ -130,7 +130,7 @@ Sequence SendWindow::first_lost(Sequence end) const {
 }
 
 std::size_t SendWindow::memory_bytes() const {
-  return records_.capacity() * sizeof(PacketRecord) + ev_lists_.capacity() * sizeof(List) +
+  return records_.capacity() * sizeof(PacketRecord) + ev_lists_.capacity() * sizeof(PathList) +
          acknowledged_.memory_bytes() + lost_.memory_bytes() + overtaken_.memory_bytes();
 }
 

@@ -40,6 +40,7 @@ struct PacketRecord {
   std::uint16_t ev_newer = 0;
   std::uint8_t transmissions = 0;  // saturates
   PacketState state = PacketState::kUnused;
+  bool late = false;  // sent again because its path is slow, not because it was missed
 };
 static_assert(sizeof(PacketRecord) <= 32);
 
@@ -63,8 +64,8 @@ class SendWindow {
   void resend(Sequence seq, TimeNs now, EvIndex ev);
   // In flight or lost -> acknowledged. The caller moves the edge with advance_to.
   void acknowledge(Sequence seq);
-  // In flight -> lost.
-  void mark_lost(Sequence seq);
+  // In flight -> lost, or to be treated so.
+  void mark_lost(Sequence seq, bool late = false);
   // Everything before `seq` is acknowledged; forgets it.
   void advance_to(Sequence seq);
   // Marks what was sent before `seq` on the same EV as overtaken.
@@ -72,6 +73,13 @@ class SendWindow {
   // Marks what was sent on `ev` at or before `sent_at` as overtaken (a probe on that EV was
   // answered).
   void overtake_until(EvIndex ev, TimeNs sent_at);
+
+  // Something sent on `ev` has arrived, as we hear now; and how long ago that was the last time.
+  void note_life(EvIndex ev, TimeNs now) { path(ev).life_ticks = life_ticks(now); }
+  DurationNs since_life(EvIndex ev, TimeNs now) const {
+    const std::uint32_t ticks = life_ticks(now) - path(ev).life_ticks;
+    return DurationNs{ticks} << kLifeTickShift;
+  }
 
   // The oldest lost packet in [oldest, end); `end` when none.
   Sequence first_lost(Sequence end) const;
@@ -93,14 +101,23 @@ class SendWindow {
     std::uint16_t head = kNil;
     std::uint16_t tail = kNil;
   };
+  struct PathList : List {
+    std::uint32_t life_ticks = 0;  // when something sent on it was last known to have arrived
+  };
+  static constexpr unsigned kLifeTickShift = 6;  // 64 ns; the clock wraps after more than 4 minutes
 
+  static std::uint32_t life_ticks(TimeNs now) {
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(now) >> kLifeTickShift);
+  }
+  PathList& path(EvIndex ev) { return ev_lists_[static_cast<std::size_t>(ev)]; }
+  const PathList& path(EvIndex ev) const { return ev_lists_[static_cast<std::size_t>(ev)]; }
   std::uint16_t slot(Sequence seq) const { return static_cast<std::uint16_t>(seq & mask_); }
   Sequence sequence_of(std::uint16_t slot_number) const;
   void link(Sequence seq);
   void unlink(Sequence seq);
 
   std::vector<PacketRecord> records_;
-  std::vector<List> ev_lists_;
+  std::vector<PathList> ev_lists_;
   List order_;
   BitWindow acknowledged_;
   BitWindow lost_;

@@ -82,9 +82,10 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
   make(config->mrc.evs, profiles);
   make(kWayBackEvsPerPlane * topology.planes(), way_back);
 
-  // Twice the largest congestion window, so that a gap does not stop the sender for a round trip.
+  // Well more than twice the largest congestion window, so that a gap does not stop the sender for
+  // a round trip.
   const std::uint64_t bdp = topology.planes() * plane_bdp_bytes(*config, topology);
-  const std::uint64_t psns = 3 * bdp / config->path_mtu + 1;
+  const std::uint64_t psns = 4 * bdp / config->path_mtu + 1;
   const std::uint64_t units = (psns + core::kWindowUnitPsns - 1) / core::kWindowUnitPsns;
   window_units = config->mrc.window_units != 0
                      ? config->mrc.window_units

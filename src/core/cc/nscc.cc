@@ -17,6 +17,17 @@ constexpr unsigned kPenaltyShift = 7;
 constexpr std::int64_t kLossMemoryInBaseRtts = 4;
 constexpr std::uint8_t kMaxPaceShift = 4;
 constexpr std::int64_t kMaxPacedRttInBaseRtts = 4;
+constexpr std::int64_t kStepDivisor = 2;  // of the step up from a drained common queue
+
+// The integer part of a square root.
+std::int64_t root(std::int64_t value) {
+  std::int64_t result = 0;
+  for (std::int64_t bit = std::int64_t{1} << 31; bit != 0; bit >>= 1) {
+    const std::int64_t candidate = result + bit;
+    if (candidate * candidate <= value) result = candidate;
+  }
+  return result;
+}
 
 std::int64_t bounded_bytes(std::int64_t bytes) {
   return std::clamp<std::int64_t>(bytes, 0, kMaxWindowBytes);
@@ -59,7 +70,7 @@ void Nscc::on_ack(const AckSample& sample) {
     return;
   }
   react(sample, acked_bytes, delay_ns);
-  if (pace_shift_ > 0) relax_pace(sample.now);
+  if (pace_shift_ > 0) relax_pace(sample.now, !sample.marked && delay_ns < gains_.target_ns);
   if (penalised || pace_shift_ > 0) {
     drop_increase();
   } else {
@@ -132,6 +143,7 @@ DurationNs Nscc::measure_delay(const AckSample& sample) {
     fresh_ = false;
     smoothed_rtt_q3_ += rtt_ns - smoothed_rtt_q3_ / 8;
     delay_ns = std::max<DurationNs>(rtt_ns - base_rtt_ns(), 0);
+    note_path_delay(sample.now, delay_ns);
   }
   // One slow path without a mark is taken for noise.
   const bool noise = !sample.marked && delay_ns > gains_.target_ns;
@@ -142,6 +154,17 @@ DurationNs Nscc::measure_delay(const AckSample& sample) {
 void Nscc::feed_average(DurationNs delay_ns) {
   const DurationNs bounded_ns = std::min(delay_ns, kMaxDelayInBaseRtts * base_rtt_ns());
   average_delay_q16_ += (bounded_ns * kOneQ16 - average_delay_q16_) / kAverageSamples;
+}
+
+// Packets take many paths, so what even the fastest of a round trip suffers is what all of them
+// share: the last hop, which does not mark.
+void Nscc::note_path_delay(TimeNs now, DurationNs delay_ns) {
+  if (now >= least_delay_end_) {
+    last_least_delay_ns_ = least_delay_ns_;
+    least_delay_ns_ = delay_ns;
+    least_delay_end_ = now + base_rtt_ns();
+  }
+  least_delay_ns_ = std::min(least_delay_ns_, delay_ns);
 }
 
 void Nscc::lower_base_rtt() {
@@ -206,6 +229,7 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
     if (below_target_ns <= 0) multiplicative_decrease(sample.now);
     return;
   }
+  if (common_delay_ns() > gains_.target_ns) return drain_common_queue(sample.now);
   std::uint64_t gain_bytes = gains_.fair_bytes;
   if (below_target_ns > 0) {
     if (fast_increase(acked_bytes, delay_ns)) return;
@@ -214,6 +238,8 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
         gains_.max_window_bytes);
   } else {
     leave_fast_increase();
+    // The queue may be the common one, which has not shown in every path yet.
+    if (common_delay_ns() > gains_.target_ns / 2) return;
   }
   increase_ =
       std::min(increase_ + gain_bytes * static_cast<std::uint64_t>(acked_bytes), kMaxIncrease);
@@ -226,7 +252,7 @@ bool Nscc::fast_increase(std::int64_t acked_bytes, DurationNs delay_ns) {
   }
   if (!fast_) {
     fast_bytes_ += acked_bytes;
-    fast_ = fast_bytes_ > window_bytes_;
+    fast_ = fast_bytes_ > window_bytes_ / 4;
   }
   if (!fast_) return false;
   if (saved_window_bytes_ == 0 && pace_shift_ == 0) {
@@ -244,6 +270,19 @@ void Nscc::multiplicative_decrease(TimeNs now) {
   const std::int64_t cut_q16 = gains_.gamma_q16 * (average_ns - gains_.target_ns) / average_ns;
   const std::int64_t keep_q16 = std::max<std::int64_t>(kOneQ16 - cut_q16, gains_.max_md_jump_q16);
   shrink_window(window_bytes_ * keep_q16 / kOneQ16);
+}
+
+// What is in flight beyond the base round trip stands in the common queue. Every sender sees the
+// same delay and takes the same share away, once per round trip as it is with the queue. The step
+// back up grows with the root of the window only, so small windows catch up with large ones, and N
+// senders together add no more than the root of N.
+void Nscc::drain_common_queue(TimeNs now) {
+  leave_fast_increase();
+  if (now < decrease_after_) return;
+  const DurationNs round_trip_ns = base_rtt_ns() + common_delay_ns();
+  decrease_after_ = now + round_trip_ns;
+  const std::int64_t kept = window_bytes_ * (base_rtt_ns() + gains_.target_ns) / round_trip_ns;
+  shrink_window(kept + root(kept * settings_.mtu_bytes) / kStepDivisor);
 }
 
 void Nscc::adjust(TimeNs now) {
@@ -320,8 +359,10 @@ void Nscc::slow_pace(TimeNs now, bool was_at_floor) {
   pace_change_at_ = now + smoothed_rtt_ns();
 }
 
-void Nscc::relax_pace(TimeNs now) {
-  if (now < pace_change_at_) return;
+// One step a round trip, and one with every answer that found the queue short: those who filled it
+// have gone, and what they left is free.
+void Nscc::relax_pace(TimeNs now, bool queue_is_short) {
+  if (now < pace_change_at_ && !queue_is_short) return;
   --pace_shift_;
   pace_change_at_ = now + smoothed_rtt_ns();
   next_send_ = std::min(next_send_, now + pace_gap_ns(now, settings_.mtu_bytes));

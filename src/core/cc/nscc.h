@@ -5,6 +5,7 @@
 // Integer arithmetic only; samples may hold any value.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -37,6 +38,8 @@ class Nscc final : public CongestionController {
   // Measurements.
   DurationNs measure_delay(const AckSample& sample);
   void feed_average(DurationNs delay_ns);
+  void note_path_delay(TimeNs now, DurationNs delay_ns);
+  DurationNs common_delay_ns() const { return std::min(last_least_delay_ns_, least_delay_ns_); }
   void lower_base_rtt();
   void update_gains();
 
@@ -46,6 +49,7 @@ class Nscc final : public CongestionController {
   void react(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns);
   bool fast_increase(std::int64_t acked_bytes, DurationNs delay_ns);
   void multiplicative_decrease(TimeNs now);
+  void drain_common_queue(TimeNs now);
   void adjust(TimeNs now);
   void drop_increase();
   void leave_fast_increase();
@@ -58,12 +62,17 @@ class Nscc final : public CongestionController {
   DurationNs smoothed_rtt_ns() const;
   DurationNs pace_gap_ns(TimeNs now, std::int64_t bytes) const;
   void slow_pace(TimeNs now, bool was_at_floor);
-  void relax_pace(TimeNs now);
+  void relax_pace(TimeNs now, bool queue_is_short);
 
   NsccGains gains_;
   std::int64_t window_bytes_ = 0;
   std::int64_t average_delay_q16_ = 0;
   std::int64_t smoothed_rtt_q3_ = 0;
+
+  // The least delay of this round trip and of the one before.
+  DurationNs least_delay_ns_ = 0;
+  DurationNs last_least_delay_ns_ = 0;
+  TimeNs least_delay_end_ = kAtOnce;
 
   // Increase not yet applied, in bytes squared: divided by the window when it is.
   std::uint64_t increase_ = 0;

@@ -557,12 +557,13 @@ TEST(NsccPacing, AnswersHalveTheGapBeforeTheWindowGrows) {
     trim_round(cc, (10 + 4 * i) * kBaseRtt);
   ASSERT_EQ(cc.pace_scale(), 8U);
   TimeNs now = 100 * kBaseRtt;
+  const DurationNs queued = 2 * kBaseRtt;
   for (const unsigned scale : {4U, 2U}) {
-    ack(cc, now, 0);
-    ack(cc, now, 0);  // the same round trip: counts once
+    ack(cc, now, queued);
+    ack(cc, now, queued);  // the same round trip: counts once
     EXPECT_EQ(cc.pace_scale(), scale);
     EXPECT_EQ(cc.window_bytes(), kMtu);
-    EXPECT_LE(cc.next_send(), now + scale * kBaseRtt * 2);
+    EXPECT_LE(cc.next_send(), now + scale * kBaseRtt * 6);
     now += 4 * kBaseRtt;
   }
   ack(cc, now, 0);

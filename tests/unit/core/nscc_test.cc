@@ -254,13 +254,33 @@ TEST(Nscc, TargetDelayMovesTheBorderBetweenQuadrants) {
   EXPECT_LT(cc.window_bytes(), 400'000);
 }
 
+TEST(Nscc, ADelayThatEvenTheFastestPathHasDrainsTheCommonQueue) {
+  Nscc cc = make_nscc();
+  settle(cc, 0, 400'000);
+  const DurationNs delay = 2 * kBaseRtt;
+  for (int i = 1; i <= 3; ++i)
+    ack(cc, i * (kBaseRtt + 1), delay, false, 0);
+  const std::int64_t after = cc.window_bytes();
+  EXPECT_LT(after, 400'000 * 3 / 4);
+  ack(cc, 3 * (kBaseRtt + 1) + 1, delay, false, 0);
+  EXPECT_EQ(cc.window_bytes(), after) << "once per round trip";
+}
+
+TEST(Nscc, OneFastPathProvesThatTheDelayIsNotCommon) {
+  Nscc cc = make_nscc();
+  settle(cc, 0, 400'000);
+  for (int i = 1; i <= 300; ++i)
+    ack(cc, i * 100, i % 10 == 0 ? 0 : 2 * kBaseRtt, false, 0);
+  EXPECT_GE(cc.window_bytes(), 400'000);
+}
+
 // --- Increase mechanisms ---
 
-TEST(Nscc, AWholeWindowWithoutDelayStartsFastIncrease) {
+TEST(Nscc, AQuarterOfAWindowWithoutDelayStartsFastIncrease) {
   const NsccGains gains = gains_of(two_tier(), 400, kMtu);
   Nscc cc = make_nscc();
   settle(cc, 0, 10 * kMtu);
-  for (int i = 0; i < 8; ++i)
+  for (int i = 0; i < 2; ++i)
     ack(cc, 1, 0);
   EXPECT_EQ(cc.window_bytes(), 10 * kMtu);
   std::int64_t before = 0;

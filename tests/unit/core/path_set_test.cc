@@ -209,6 +209,25 @@ TEST(PathSetSkip, ATrimIsTreatedLikeAMark) {
   EXPECT_TRUE(paths.recorder.take().empty()) << "SKIP is internal";
 }
 
+TEST(PathSetSkip, ALatePathIsPassedOverForAsManyRotationsAsItIsLate) {
+  const EvProfile profile = striped_profile(1, 8);
+  PathRecorder recorder;
+  PathSet paths(profile, {}, 7, recorder);
+  paths.on_late(ev_at(3), 3 * 8 + 5);
+  EXPECT_EQ(paths.state(ev_at(3)), EvState::kSkip);
+  for (unsigned i = 0; i < 3 * 7; ++i)
+    EXPECT_NE(paths.choose(kAllPorts, kNoEv), ev_at(3)) << "packet " << i;
+  EXPECT_EQ(paths.state(ev_at(3)), EvState::kGood);
+}
+
+TEST(PathSetSkip, APathThatIsLateByLessThanARotationIsUsedAgainInItsTurn) {
+  const EvProfile profile = striped_profile(1, 8);
+  PathRecorder recorder;
+  PathSet paths(profile, {}, 7, recorder);
+  paths.on_late(ev_at(3), 7);
+  EXPECT_EQ(paths.state(ev_at(3)), EvState::kGood);
+}
+
 TEST(PathSetSkip, AMarkDoesNotTouchABadOrDeniedEv) {
   Paths paths(1, 4);
   paths.set.on_lost(ev_at(0), 0);
