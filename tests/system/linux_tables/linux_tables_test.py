@@ -148,7 +148,6 @@ class Fabric:
                     f"-6 route add {block}::/32 via fe80::{gateway} dev nic",
                     f"-6 route add {route['prefix']} encap seg6local action End.DT6 table 255 "
                     "dev nic",
-                    f"sr tunsrc set {inner_address(host)}",
                 ]:
                     ip("-n", namespace, *step.split())
 
