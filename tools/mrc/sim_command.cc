@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "command.h"
@@ -51,9 +50,18 @@ class SimCommand final : public Command {
   void declare_topology(CLI::App& app, const Keys& keys, const char* type);
   RunOptions read_options() const;
 
+  struct Given {
+    const Setting* setting = nullptr;
+    std::string text;
+  };
+  struct GivenTopology {
+    std::string name;
+    std::string text;
+  };
+
   // In the order of the command line.
-  std::vector<std::pair<const Setting*, std::string>> given_;
-  std::vector<std::pair<std::string, std::string>> topology_given_;
+  std::vector<Given> given_;
+  std::vector<GivenTopology> topology_given_;
   std::vector<std::string> config_files_;
 };
 
@@ -61,13 +69,17 @@ CLI::Option* SimCommand::declare_setting(CLI::App& app, const Setting& setting) 
   const std::string flag = simulator::flag_of(setting.name);
   if (setting.kind == simulator::ValueKind::kFlag) {
     return app.add_flag_callback(
-        flag, [this, &setting] { given_.emplace_back(&setting, "true"); }, setting.help);
+        flag,
+        [this, &setting] {
+          given_.push_back({&setting, "true"});
+        },
+        setting.help);
   }
   CLI::Option* option = app.add_option_function<std::vector<std::string>>(
       flag,
       [this, &setting](const std::vector<std::string>& values) {
         for (const std::string& value : values)
-          given_.emplace_back(&setting, value);
+          given_.push_back({&setting, value});
       },
       setting.help);
   option->type_name(type_name(setting.kind))->expected(1)->allow_extra_args(false);
@@ -82,7 +94,7 @@ void SimCommand::declare_topology(CLI::App& app, const Keys& keys, const char* t
     app.add_option_function<std::string>(
            simulator::flag_of(key.name),
            [this, name = std::string(key.name)](const std::string& text) {
-             topology_given_.emplace_back(name, text);
+             topology_given_.push_back({name, text});
            },
            key.help)
         ->type_name(type)
@@ -119,10 +131,11 @@ RunOptions SimCommand::read_options() const {
       throw fabric::InputError(simulator::flag_of(name) + ": " + error.what());
     }
   };
-  for (const auto& [name, text] : topology_given_)
-    with_flag(name, [&] { simulator::apply_topology_text(name, text, options); });
-  for (const auto& [setting, text] : given_)
-    with_flag(setting->name, [&] { simulator::apply_text(*setting, text, options); });
+  for (const GivenTopology& given : topology_given_)
+    with_flag(given.name, [&] { simulator::apply_topology_text(given.name, given.text, options); });
+  for (const Given& given : given_)
+    with_flag(given.setting->name,
+              [&] { simulator::apply_text(*given.setting, given.text, options); });
   simulator::resolve(options);
   return options;
 }

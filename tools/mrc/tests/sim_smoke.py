@@ -82,12 +82,13 @@ INCAST = f"{SMALL} --workload incast --senders 12"
 SWITCHES = {
     SMALL: ("--one-plane", "--ecmp", "--structured", "--mtu 2048", "--evs 4", "--qps 3",
             "--sack-by-bytes", "--placement shuffled", "--uplink-gbps 100", "--delay-us 2"),
-    INCAST: ("--no-trim", "--hints", "--cc none", "--nscc target_delay_ns=1000", "--queue ecn_min=0.01"),
+    INCAST: ("--no-trim", "--hints", "--cc none", "--nscc target_delay_ns=1000",
+             "--queue ecn_min=0.01"),
     f"{SMALL} --loss 0.05": ("--timeout 3",),
     "--topology tiny --workload pair --bytes 2MB --delay-us 20": ("--mpr 1",),
     "--topology tiny --workload pair --bytes 2MB --fail 'host:0/plane:0 down @20us'":
         ("--carrier-detect-us 50",),
-    f"{INCAST} --transport rocev2 --bytes 2MB".replace(" --bytes 200kB", ""):
+    SMALL.replace("200kB", "2MB") + " --workload incast --senders 12 --transport rocev2":
         ("--no-pfc --until 1s", "--cc none", "--roce ack_every=4", "--roce gain=0.1", "--qps 2"),
     "--bytes 50kB --topology fat-tree-1024 --workload pair": ("--gbps 100",),
 }
