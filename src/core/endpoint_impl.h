@@ -68,7 +68,10 @@ struct Endpoint::Impl {
     return peers[qp.peer].groups[static_cast<std::size_t>(qp.init.cc.algorithm)];
   }
   RequesterLinks links_of(Qp& qp) {
-    return {.paths = qp.paths.get(), .cc = group(qp).controller.get(), .counters = &qp.counters};
+    return {.paths = qp.paths.get(),
+            .cc = group(qp).controller.get(),
+            .counters = &qp.counters,
+            .probes = qp.init.probes};
   }
 
   // endpoint_rx.cc

@@ -104,10 +104,11 @@ Status Endpoint::init_qp(QpNumber number, const QpInit& init) {
         std::make_unique<EvProfile>(automatic_profile(impl_->config.port_count, impl_->prng));
     qp->init.ev_profile = qp->own_profile.get();
   }
-  qp->paths = std::make_unique<PathSet>(
-      *qp->init.ev_profile,
-      PathSetConfig{.min_active = init.ev_min_active, .active_evs = init.active_evs},
-      impl_->prng.next64(), *qp);
+  qp->paths = std::make_unique<PathSet>(*qp->init.ev_profile,
+                                        PathSetConfig{.min_active = init.ev_min_active,
+                                                      .active_evs = init.active_evs,
+                                                      .oblivious = init.oblivious},
+                                        impl_->prng.next64(), *qp);
   qp->state = QpState::kInit;
   return {};
 }

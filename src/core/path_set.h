@@ -45,6 +45,7 @@ struct PathSetConfig {
   std::uint16_t active_evs = 0;  // 0 = all; otherwise shared equally among the planes
   DurationNs probe_base_ns = 10 * kMicrosecondNs;  // first probe period; doubles up to the cap
   DurationNs probe_cap_ns = 10 * kMillisecondNs;
+  bool oblivious = false;  // never skip an EV
 };
 
 // State changes go out through this; the queue pair adds its number and time. SKIP is not reported:

@@ -21,6 +21,7 @@ void PathSet::on_late(EvIndex ev, std::uint32_t packets) {
 }
 
 void PathSet::skip(EvIndex ev, unsigned skips) {
+  if (config_.oblivious) return;
   Row& marked = row(ev);
   skips = std::min(skips, kMaxSkips);
   if (marked.state == EvState::kGood) {

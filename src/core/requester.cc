@@ -247,6 +247,7 @@ TimeNs Requester::deadline() const {
   if (work_outstanding() && !MRC_BUG(kNoRetryTimer)) {
     at = std::min(at, progress_at_ + retry_interval());
   }
+  if (!links_.probes) return at;
   if (awaiting_feedback() && !tail_probe_due_ && !MRC_BUG(kNoTailProbe)) {
     at = std::min(at, activity_at_ + tail_probe_delay());
   }

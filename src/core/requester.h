@@ -53,6 +53,7 @@ struct RequesterLinks {
   PathSet* paths = nullptr;
   CongestionController* cc = nullptr;
   QpCounters* counters = nullptr;
+  bool probes = true;  // false: none is ever sent
 };
 
 enum class SendOutcome : std::uint8_t {
@@ -90,7 +91,9 @@ class Requester {
     QpNumber remote{};
   };
   SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, TxPacket& out);
-  bool probe_wanted() const { return tail_probe_due_ || revival_due_ || reverse_check_due_; }
+  bool probe_wanted() const {
+    return links_.probes && (tail_probe_due_ || revival_due_ || reverse_check_due_);
+  }
 
   // Feedback. `drop` is kNone when the packet was of use.
   DropReason on_sack(TimeNs now, const wire::Sack& sack);

@@ -56,11 +56,11 @@ void SendWindow::append(TimeNs now, EvIndex ev, std::uint16_t message_slot,
   MRC_ASSERT(next_ - oldest_ <= mask_);
   PacketRecord& packet = records_[slot(next_)];
   packet = {.sent_at = now,
-            .nominal_bytes = nominal_bytes,
+            .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
             .message_slot = message_slot,
             .ev = ev,
-            .transmissions = 1,
-            .state = PacketState::kInFlight};
+            .state = PacketState::kInFlight,
+            .transmissions = 1};
   link(next_);
   ++next_;
 }
@@ -70,7 +70,7 @@ void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
   MRC_ASSERT(packet.state == PacketState::kLost);
   packet.sent_at = now;
   packet.ev = ev;
-  if (packet.transmissions < 0xFF) ++packet.transmissions;
+  if (packet.transmissions < kMaxTransmissions) ++packet.transmissions;
   packet.state = PacketState::kInFlight;
   lost_.clear(seq);
   --lost_count_;

@@ -31,18 +31,19 @@ enum class PacketState : std::uint8_t { kUnused, kInFlight, kLost, kAcknowledged
 
 struct PacketRecord {
   TimeNs sent_at = 0;  // last transmission
-  std::uint32_t nominal_bytes = 0;
+  std::uint16_t nominal_bytes = 0;
   std::uint16_t message_slot = 0;
   EvIndex ev = kNoEv;       // of the last transmission
   std::uint16_t older = 0;  // neighbours in the order of transmission
   std::uint16_t newer = 0;
   std::uint16_t ev_older = 0;  // neighbours on the same EV
   std::uint16_t ev_newer = 0;
-  std::uint8_t transmissions = 0;  // saturates
   PacketState state = PacketState::kUnused;
-  bool late = false;  // sent again because its path is slow, not because it was missed
+  std::uint8_t transmissions : 7 = 0;  // saturates
+  bool late : 1 = false;  // sent again because its path is slow, not because it was missed
 };
-static_assert(sizeof(PacketRecord) <= 32);
+inline constexpr unsigned kMaxTransmissions = 0x7F;
+static_assert(sizeof(PacketRecord) == 24);
 
 class SendWindow {
  public:

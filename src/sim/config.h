@@ -24,10 +24,10 @@ struct MrcOptions {
   std::uint8_t timeout = 8;       // of the API: 1.024 us * 2^timeout
   core::CcAlgorithm algorithm = core::CcAlgorithm::kNscc;
   core::NsccParameters nscc;
-  bool hints = false;            // tell queue pairs the incast degree of the workload
-  bool oblivious = false;        // spray without looking at marks
-  bool probes = true;            // test dead paths and silent tails
-  bool sack_each_packet = true;  // otherwise by byte threshold
+  bool hints = false;             // tell queue pairs the incast degree of the workload
+  bool oblivious = false;         // spray without looking at marks
+  bool probes = true;             // test dead paths and silent tails
+  bool sack_each_packet = false;  // otherwise by byte threshold
 };
 
 // Baseline: RoCEv2 with DCQCN, go-back-N and PFC.

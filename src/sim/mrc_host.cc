@@ -10,7 +10,8 @@ namespace mrc::sim {
 namespace {
 
 constexpr std::uint32_t kMaxSends = 32;
-constexpr std::uint32_t kMaxReceives = 32;
+constexpr std::uint32_t kMaxReceives = 32;  // immediates in flight per connection
+constexpr std::uint32_t kControlPerQp = 4;  // answers that wait for a port
 constexpr std::uint64_t kMaxPart = std::uint64_t{1} << 30;
 constexpr unsigned kWayBackEvsPerPlane = 4;
 
@@ -22,6 +23,10 @@ class SeededRandom final : public core::RandomSource {
  private:
   Prng prng_;
 };
+
+std::uint32_t receive_slots(const PlannedConnection& plan) {
+  return std::clamp(plan.notifies, 1U, kMaxReceives);
+}
 
 TimeNs to_ns(Time time) { return time / fabric::kPicosecondsPerNs; }
 std::uint32_t host_of(const Address& address) {
@@ -82,8 +87,7 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
   make(config->mrc.evs, profiles);
   make(kWayBackEvsPerPlane * topology.planes(), way_back);
 
-  // Well more than twice the largest congestion window, so that a gap does not stop the sender for
-  // a round trip.
+  // More than twice the largest congestion window, so that a gap does not stop the sender.
   const std::uint64_t bdp = topology.planes() * plane_bdp_bytes(*config, topology);
   const std::uint64_t psns = 4 * bdp / config->path_mtu + 1;
   const std::uint64_t units = (psns + core::kWindowUnitPsns - 1) / core::kWindowUnitPsns;
@@ -108,7 +112,7 @@ core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32
   config.max_peers = qps;
   config.max_regions = 1;
   config.event_capacity = 8;
-  config.control_capacity = 16 + 8 * qps;
+  config.control_capacity = 8 + kControlPerQp * qps;
   config.endpoint_request_capacity = 1;
   return config;
 }
@@ -189,59 +193,62 @@ void MrcHost::open(Time now, std::uint32_t connection) {
   Connection& theirs = peer.connections_[peer.find(host_, mine.plan.number)];
   create_qp(mine);
   peer.create_qp(theirs);
-  connect(now, mine, theirs.qp);
-  peer.connect(now, theirs, mine.qp);
+  connect(now, mine, theirs);
+  peer.connect(now, theirs, mine);
 }
 
 void MrcHost::create_qp(Connection& c) {
   const SimConfig& config = *world_->config;
   Status status = endpoint_->create_qp({.number = c.qp,
                                         .domain = ProtectionDomain{1},
-                                        .max_sends = c.plan.sends ? kMaxSends : 1,
-                                        .max_receives = kMaxReceives});
+                                        .max_sends = std::clamp(c.plan.sends, 1U, kMaxSends),
+                                        .max_receives = receive_slots(c.plan)});
   MRC_ASSERT(status.ok());
   core::QpInit init;
-  const auto& profiles = c.plan.sends ? world_->profiles : world_->way_back;
+  const auto& profiles = c.plan.sends > 0 ? world_->profiles : world_->way_back;
   init.ev_profile = &profiles[world_->routing->topology().place_at_t0(host_) % profiles.size()];
   init.cc.algorithm = config.mrc.algorithm;
   init.cc.network_trims = config.trimming;
   init.cc.nscc = config.mrc.nscc;
   if (init.cc.nscc.base_rtt_ns == 0)
     init.cc.nscc.base_rtt_ns = static_cast<std::uint32_t>(world_->base_rtt_ns(host_, c.plan.peer));
+  init.oblivious = config.mrc.oblivious;
+  init.probes = config.mrc.probes;
   if (config.mrc.hints) init.hints.remote_recv_peers = world_->incast_degree[c.plan.peer];
   status = endpoint_->init_qp(c.qp, init);
   MRC_ASSERT(status.ok());
   c.open = true;
 }
 
-void MrcHost::connect(Time now, Connection& mine, QpNumber peer_qp) {
+void MrcHost::connect(Time now, Connection& mine, const Connection& theirs) {
   const core::QpReadyToReceive rtr{
       .remote = host_address(mine.plan.peer),
-      .remote_qp = peer_qp,
+      .remote_qp = theirs.qp,
       .first_psn = Psn(mine.plan.peer * 7919 + 1),
       .path_mtu = world_->config->path_mtu,
-      .max_wimm_dest = kMaxReceives,
+      .max_wimm_dest = static_cast<std::uint16_t>(receive_slots(mine.plan)),
       .mpr_dest = world_->window_units,
       .trim_nack = true,
       .sack_threshold_bytes = world_->config->mrc.sack_each_packet ? 0u : 16'384u};
   Status status = endpoint_->ready_to_receive(mine.qp, rtr);
   MRC_ASSERT(status.ok());
-  for (std::uint32_t i = 0; i < kMaxReceives; ++i) {
+  for (std::uint32_t i = 0; i < receive_slots(mine.plan); ++i) {
     status = endpoint_->post_receive(mine.qp, {});
     MRC_ASSERT(status.ok());
   }
-  if (!mine.plan.sends) return;
-  status = endpoint_->ready_to_send(to_ns(now), mine.qp,
-                                    {.first_psn = Psn(host_ * 7919 + 1),
-                                     .max_wimm = kMaxReceives,
-                                     .mpr = world_->window_units,
-                                     .timeout = world_->config->mrc.timeout});
+  if (mine.plan.sends == 0) return;
+  status =
+      endpoint_->ready_to_send(to_ns(now), mine.qp,
+                               {.first_psn = Psn(host_ * 7919 + 1),
+                                .max_wimm = static_cast<std::uint16_t>(receive_slots(theirs.plan)),
+                                .mpr = world_->window_units,
+                                .timeout = world_->config->mrc.timeout});
   MRC_ASSERT(status.ok());
 }
 
 void MrcHost::on_packet(Time now, PacketId packet, unsigned plane) {
   const PacketHead& head = world_->packets->head(packet);
-  const PacketBody& body = world_->packets->body(packet);
+  const PacketBody body = world_->packets->body(packet);
   const wire::Packet& transport = std::get<wire::Packet>(body.packet);
   core::Arrival arrival;
   arrival.source = host_address(head.source);
@@ -324,10 +331,9 @@ void MrcHost::fill(const core::TxPacket& tx, Outgoing& out) {
   }
   head.retransmission = tx.packet.bth.retransmission;
   probes_ += out.probe ? 1 : 0;
-  PacketBody& body = world_->packets->body(out.packet);
-  body.packet = tx.packet;
-  body.local_address = tx.local_address;
-  body.payload_bytes = tx.payload_length;
+  world_->packets->set_body(
+      out.packet,
+      {.packet = tx.packet, .local_address = tx.local_address, .payload_bytes = tx.payload_length});
 }
 
 Time MrcHost::next_deadline() const {
@@ -345,7 +351,7 @@ void MrcHost::set_port_up(Time now, unsigned plane, bool up) {
 HostGauges MrcHost::gauges() const {
   HostGauges gauges;
   for (const Connection& c : connections_) {
-    if (!c.open || !c.plan.sends) continue;
+    if (!c.open || c.plan.sends == 0) continue;
     const core::QpStatus status = endpoint_->query_qp(c.qp).value();
     if (status.sends_outstanding == 0) continue;
     ++gauges.connections;

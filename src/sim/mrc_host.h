@@ -44,9 +44,9 @@ std::uint32_t trimmed_packet_bytes(const SimConfig& config);
 // A connection this host will have at some time.
 struct PlannedConnection {
   std::uint32_t peer = 0;
-  std::uint32_t number = 0;  // among the connections of the pair
-  bool sends = false;        // this end has something to send, and does not only receive
-  friend auto operator<=>(const PlannedConnection&, const PlannedConnection&) = default;
+  std::uint32_t number = 0;    // among the connections of the pair
+  std::uint32_t sends = 0;     // messages from this end; 0: it only receives
+  std::uint32_t notifies = 0;  // messages to this end whose arrival somebody waits for
 };
 
 class MrcHost final : public Host {
@@ -85,7 +85,7 @@ class MrcHost final : public Host {
   std::uint32_t find(std::uint32_t peer, std::uint32_t number) const;
   void open(Time now, std::uint32_t connection);
   void create_qp(Connection& connection);
-  void connect(Time now, Connection& mine, QpNumber peer_qp);
+  void connect(Time now, Connection& mine, const Connection& theirs);
   bool post_part(Time now, Waiting& waiting);
   void post_waiting(Time now);
   void drain_completions(Time now);

@@ -100,7 +100,7 @@ void RoceHost::post(Time now, const Message& message) {
 void RoceHost::on_packet(Time now, PacketId id, unsigned) {
   const PacketHead& head = world_->packets->head(id);
   if (head.corrupt) return;
-  const PacketBody& body = world_->packets->body(id);
+  const PacketBody body = world_->packets->body(id);
   const RocePacket& packet = std::get<RocePacket>(body.packet);
   Connection& c = connections_[packet.connection];
   if (packet.kind == RocePacket::Kind::kData)
@@ -273,14 +273,11 @@ bool RoceHost::next_data(Time now, Port& port, Outgoing& out) {
                                    .ack_request = s.ack_request,
                                    .psn = s.psn,
                                    .payload_bytes = s.bytes},
-                                  out);
+                                  out, s.address);
     head.priority = PacketClass::kDataNoTrim;
     head.retransmission = s.retransmission;
     head.bytes = kFrameBytes + (s.first ? kRethBytes : 0) + (s.immediate ? kImmediateBytes : 0) +
                  ((s.bytes + 3) & ~3u);
-    PacketBody& body = world_->packets->body(out.packet);
-    body.local_address = s.address;
-    body.payload_bytes = s.bytes;
     ++totals_.data_packets;
     totals_.retransmits += s.retransmission ? 1 : 0;
     c.rate.on_sent(now, head.bytes);
@@ -292,13 +289,12 @@ bool RoceHost::next_data(Time now, Port& port, Outgoing& out) {
   return false;
 }
 
-PacketHead& RoceHost::new_packet(Connection& c, const RocePacket& packet, Outgoing& out) {
+PacketHead& RoceHost::new_packet(Connection& c, RocePacket packet, Outgoing& out,
+                                 std::uint64_t local_address) {
   if (c.at_peer == kNone) c.at_peer = world_->hosts[c.plan.peer]->find(host_, c.plan.number);
   out.packet = world_->packets->take();
-  PacketBody& body = world_->packets->body(out.packet);
-  body = {};
-  body.packet = packet;
-  std::get<RocePacket>(body.packet).connection = c.at_peer;
+  packet.connection = c.at_peer;
+  world_->packets->set_body(out.packet, {packet, local_address, packet.payload_bytes});
   out.path = c.path;
   PacketHead& head = world_->packets->head(out.packet);
   address(c, head);

@@ -109,7 +109,8 @@ class RoceHost final : public Host {
   bool next_answer(Port& port, Outgoing& out);
   bool next_data(Time now, Port& port, Outgoing& out);
   void address(const Connection& c, PacketHead& head) const;
-  PacketHead& new_packet(Connection& c, const RocePacket& packet, Outgoing& out);
+  PacketHead& new_packet(Connection& c, RocePacket packet, Outgoing& out,
+                         std::uint64_t local_address = 0);
   std::uint32_t number_of(const Connection& c) const {
     return static_cast<std::uint32_t>(&c - connections_.data());
   }

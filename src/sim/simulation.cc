@@ -77,6 +77,24 @@ std::vector<double> step_times(const Workload& workload, const std::vector<FlowR
   return step_us;
 }
 
+// Sorts, and adds up what belongs to one connection.
+void merge(std::vector<PlannedConnection>& plan) {
+  const auto key = [](const PlannedConnection& c) { return std::pair(c.peer, c.number); };
+  std::sort(plan.begin(), plan.end(), [&](const PlannedConnection& a, const PlannedConnection& b) {
+    return key(a) < key(b);
+  });
+  std::size_t kept = 0;
+  for (const PlannedConnection& c : plan) {
+    if (kept > 0 && key(plan[kept - 1]) == key(c)) {
+      plan[kept - 1].sends += c.sends;
+      plan[kept - 1].notifies += c.notifies;
+    } else {
+      plan[kept++] = c;
+    }
+  }
+  plan.resize(kept);
+}
+
 }  // namespace
 
 Simulation::Simulation(const SimConfig& config)
@@ -105,8 +123,9 @@ void Simulation::build_hosts() {
   std::vector<std::uint32_t> degree(topology_.hosts());
   for (const Task& task : workload_.tasks) {
     if (task.kind != Task::Kind::kTransfer) continue;
-    planned[task.source].push_back({task.destination, task.connection, true});
-    planned[task.destination].push_back({task.source, task.connection, false});
+    const std::uint32_t notifies = task.dependent_count > 0 ? 1 : 0;
+    planned[task.source].push_back({task.destination, task.connection, 1, 0});
+    planned[task.destination].push_back({task.source, task.connection, 0, notifies});
   }
   if (config_.transport == Transport::kRoce) {
     roce_world_ = std::make_unique<RoceWorld>(config_, routing_, packets_, *this);
@@ -117,16 +136,9 @@ void Simulation::build_hosts() {
   hosts_.resize(topology_.hosts());
   for (std::uint32_t host = 0; host < topology_.hosts(); ++host) {
     std::vector<PlannedConnection>& plan = planned[host];
-    // Sending ends sort last among equals and are the ones to keep.
-    std::sort(plan.begin(), plan.end(), std::greater<>());
-    plan.erase(std::unique(plan.begin(), plan.end(),
-                           [](const PlannedConnection& a, const PlannedConnection& b) {
-                             return a.peer == b.peer && a.number == b.number;
-                           }),
-               plan.end());
-    std::reverse(plan.begin(), plan.end());
+    merge(plan);
     for (const PlannedConnection& c : plan)
-      degree[c.peer] += c.sends && c.number == 0 ? 1 : 0;
+      degree[c.peer] += c.sends > 0 && c.number == 0 ? 1 : 0;
     hosts_[host].host = build_host(host, plan);
     plan = {};
   }

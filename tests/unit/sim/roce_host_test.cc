@@ -36,7 +36,7 @@ class RoceHostTest : public ::testing::Test, public HostListener {
     const auto make = [&](std::uint32_t host, std::uint32_t peer) {
       std::vector<PlannedConnection> plan;
       for (std::uint32_t c = 0; c < connections; ++c)
-        plan.push_back({peer, c, true});
+        plan.push_back({peer, c, 1, 0});
       auto made = std::make_unique<RoceHost>(*world_, host, plan);
       world_->hosts[host] = made.get();
       return made;

@@ -46,7 +46,9 @@ TEST_P(EveryWorkloadRuns, InTheOrderOfItsDependencies) {
   for (TaskId id = 0; id < workload.tasks.size(); ++id) {
     const Task& task = workload.tasks[id];
     EXPECT_EQ(task.waits, 0u) << "task " << id;  // counted down as others finish
-    if (task.dependent_count > 0) EXPECT_GE(result.flows[id].received, 0);
+    if (task.dependent_count > 0) {
+      EXPECT_GE(result.flows[id].received, 0);
+    }
     for (std::uint32_t i = 0; i < task.dependent_count; ++i) {
       const TaskId later = workload.dependents[task.first_dependent + i];
       EXPECT_GE(result.flows[later].posted, result.flows[id].received)

@@ -90,7 +90,7 @@ UnitCosts measure(const sim::SimConfig& config) {
 
 std::uint64_t total(const sim::SimConfig& config, const Counts& n, const UnitCosts& costs) {
   constexpr std::uint64_t kPerTask = sizeof(sim::Task) + sizeof(sim::FlowResult) + 24;
-  constexpr std::uint64_t kPerPacket = sizeof(sim::PacketHead) + sizeof(sim::PacketBody);
+  constexpr std::uint64_t kPerPacket = sizeof(sim::PacketHead) + sizeof(sim::StoredBody);
   const fabric::Topology topology(config.topology);
   const std::uint64_t in_flight = std::min(
       n.bytes / config.path_mtu,

@@ -202,16 +202,9 @@ void check_outputs(const RunOptions& options, const fabric::Topology& topology) 
     sim::parse_links(link, topology);
 }
 
-// A switch that nothing obeys would give the results of plain MRC another name.
-void check_supported(const sim::MrcOptions& mrc) {
-  if (mrc.oblivious) throw InputError("--oblivious: the simulator cannot spray obliviously yet");
-  if (!mrc.probes) throw InputError("--no-probes: the simulator cannot do without probes yet");
-}
-
 }  // namespace
 
 void resolve(RunOptions& options) {
-  check_supported(options.config.mrc);
   fabric::TopologySpec spec =
       fabric::resolve_topology(fabric::find_topology(options.topology_source), options.topology);
   if (options.one_plane) {

@@ -51,8 +51,6 @@ USAGE_ERRORS = [
     "--until 0",
     "--until soon",
     "--timeout 25",
-    "--oblivious",
-    "--no-probes",
     "--nscc bogus=1",
     "--nscc eta",
     "--roce gain=x",
@@ -81,7 +79,7 @@ USAGE_ERRORS = [
 INCAST = f"{SMALL} --workload incast --senders 12"
 SWITCHES = {
     SMALL: ("--one-plane", "--ecmp", "--structured", "--mtu 2048", "--evs 4", "--qps 3",
-            "--sack-by-bytes", "--placement shuffled", "--uplink-gbps 100", "--delay-us 2"),
+            "--sack-each-packet", "--placement shuffled", "--uplink-gbps 100", "--delay-us 2"),
     INCAST: ("--no-trim", "--hints", "--cc none", "--nscc target_delay_ns=1000",
              "--queue ecn_min=0.01"),
     f"{SMALL} --loss 0.05": ("--timeout 3",),

@@ -1,0 +1,195 @@
+#include "sim/packet.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "base/assert.h"
+
+namespace mrc::sim {
+namespace {
+
+enum Flag : std::uint8_t {
+  kSolicited = 1,
+  kMigration = 2,
+  kAckRequest = 4,
+  kRetransmission = 8,
+  kHasTimestamp = 16,
+  kMicroseconds = 32,  // of the timestamp
+  kPadShift = 6,
+};
+
+constexpr std::uint16_t kPartitionKey = wire::Bth{}.partition_key;
+constexpr std::uint64_t kLowHalf = 0xFFFF'FFFF;
+
+std::array<std::uint8_t, 3> to_24_bits(std::uint32_t value) {
+  return {static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(value >> 8),
+          static_cast<std::uint8_t>(value >> 16)};
+}
+std::uint32_t from_24_bits(const std::array<std::uint8_t, 3>& bytes) {
+  return bytes[0] | std::uint32_t{bytes[1]} << 8 | std::uint32_t{bytes[2]} << 16;
+}
+
+std::uint8_t flag_if(bool condition, Flag flag) {
+  return condition ? static_cast<std::uint8_t>(flag) : std::uint8_t{0};
+}
+
+}  // namespace
+
+template <typename Part>
+void StoredBody::store(const Part& part) {
+  static_assert(sizeof(Part) <= sizeof(part_) && std::is_trivially_copyable_v<Part>);
+  std::memcpy(part_.data(), &part, sizeof(Part));
+}
+
+template <typename Part>
+Part StoredBody::load() const {
+  Part part;
+  std::memcpy(&part, part_.data(), sizeof(Part));
+  return part;
+}
+
+void StoredBody::store_bth(const wire::Bth& bth) {
+  MRC_ASSERT(bth.partition_key == kPartitionKey);
+  opcode_ = static_cast<std::uint8_t>(bth.opcode);
+  flags_ = static_cast<std::uint8_t>(
+      flag_if(bth.solicited, kSolicited) | flag_if(bth.migration, kMigration) |
+      flag_if(bth.ack_request, kAckRequest) | flag_if(bth.retransmission, kRetransmission) |
+      flag_if(bth.has_timestamp, kHasTimestamp) | bth.pad << kPadShift);
+  destination_ = to_24_bits(static_cast<std::uint32_t>(bth.destination));
+  psn_ = to_24_bits(bth.psn.value());
+}
+
+wire::Bth StoredBody::load_bth() const {
+  return {.opcode = static_cast<wire::Opcode>(opcode_),
+          .solicited = (flags_ & kSolicited) != 0,
+          .migration = (flags_ & kMigration) != 0,
+          .pad = static_cast<std::uint8_t>(flags_ >> kPadShift),
+          .ack_request = (flags_ & kAckRequest) != 0,
+          .retransmission = (flags_ & kRetransmission) != 0,
+          .has_timestamp = (flags_ & kHasTimestamp) != 0,
+          .destination = QpNumber{from_24_bits(destination_)},
+          .psn = Psn(from_24_bits(psn_))};
+}
+
+StoredBody::StoredBody(const PacketBody& body) {
+  if (const auto* roce = std::get_if<RocePacket>(&body.packet)) {
+    MRC_ASSERT(roce->payload_bytes == body.payload_bytes);
+    store(Roce{body.local_address, *roce});
+    return;
+  }
+  const wire::Packet& packet = *std::get_if<wire::Packet>(&body.packet);
+  store_bth(packet.bth);
+  if (const auto* write = std::get_if<wire::Write>(&packet.body)) {
+    store_write(*write, body);
+    return;
+  }
+  MRC_ASSERT(body.payload_bytes == 0);
+  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
+    MRC_ASSERT(sack->cumulative == packet.bth.psn);
+    store_sack(*sack);
+    return;
+  }
+  std::visit(
+      [this](const auto& part) {
+        if constexpr (sizeof(part) <= sizeof(part_)) store(part);
+      },
+      packet.body);
+}
+
+void StoredBody::store_write(const wire::Write& write, const PacketBody& body) {
+  MRC_ASSERT(((write.address ^ body.local_address) & ~kLowHalf) == 0);
+  flags_ |= flag_if(write.timestamp.microseconds, kMicroseconds);
+  store(Write{.receive_msn = write.receive_msn,
+              .msn = write.msn,
+              .ticks = write.timestamp.ticks,
+              .payload_bytes = static_cast<std::uint16_t>(body.payload_bytes),
+              .address = write.address,
+              .key = static_cast<std::uint32_t>(write.key),
+              .message_length = write.message_length,
+              .immediate = write.immediate,
+              .local_address_low = static_cast<std::uint32_t>(body.local_address)});
+}
+
+void StoredBody::store_sack(const wire::Sack& sack) {
+  store(Sack{.bitmap = sack.bitmap,
+             .entropy = sack.entropy,
+             .received_units = sack.received_units,
+             .offset_or_probe_id = sack.offset_or_probe_id,
+             .source_context = sack.source_context,
+             .destination_context = sack.destination_context,
+             .bitmap_offset = sack.bitmap_offset,
+             .ticks = sack.timestamp_ticks,
+             .out_of_order = static_cast<std::uint16_t>(sack.out_of_order_count & 0x7FFF),
+             .restore_window = sack.restore_window,
+             .mark = static_cast<std::uint8_t>(static_cast<std::uint8_t>(sack.mark) & 3),
+             .probe_answer = sack.probe_answer,
+             .cc_type = static_cast<std::uint8_t>(sack.cc_type & 0xF),
+             .cc_flags = sack.cc_flags,
+             .window_units = sack.window_units,
+             .window_penalty = sack.window_penalty});
+}
+
+PacketBody StoredBody::expand() const {
+  if (opcode_ == kRoce) {
+    const auto roce = load<Roce>();
+    return {roce.packet, roce.local_address, roce.packet.payload_bytes};
+  }
+  const auto opcode = static_cast<wire::Opcode>(opcode_);
+  if (wire::is_write(opcode)) return expand_write();
+  switch (opcode) {
+    case wire::Opcode::kSack:
+      return expand_sack();
+    case wire::Opcode::kAck:
+      return plain<wire::Ack>();
+    case wire::Opcode::kNack:
+      return plain<wire::Nack>();
+    case wire::Opcode::kProbe:
+      return plain<wire::Probe>();
+    case wire::Opcode::kEndpointRequest:
+      return plain<wire::EndpointRequest>();
+    default:
+      return plain<wire::EndpointResponse>();
+  }
+}
+
+PacketBody StoredBody::expand_write() const {
+  const auto w = load<Write>();
+  const wire::Write write{.receive_msn = w.receive_msn,
+                          .msn = w.msn,
+                          .timestamp = {w.ticks, (flags_ & kMicroseconds) != 0},
+                          .address = w.address,
+                          .key = Rkey{w.key},
+                          .message_length = w.message_length,
+                          .immediate = w.immediate};
+  return {wire::Packet{load_bth(), write}, (w.address & ~kLowHalf) | w.local_address_low,
+          w.payload_bytes};
+}
+
+PacketBody StoredBody::expand_sack() const {
+  const auto s = load<Sack>();
+  const wire::Sack sack{.mark = static_cast<wire::PathMark>(s.mark),
+                        .probe_answer = s.probe_answer != 0,
+                        .offset_or_probe_id = s.offset_or_probe_id,
+                        .entropy = s.entropy,
+                        .source_context = s.source_context,
+                        .destination_context = s.destination_context,
+                        .cumulative = Psn(from_24_bits(psn_)),
+                        .cc_type = s.cc_type,
+                        .cc_flags = s.cc_flags,
+                        .window_units = s.window_units,
+                        .bitmap_offset = s.bitmap_offset,
+                        .bitmap = s.bitmap,
+                        .timestamp_ticks = s.ticks,
+                        .out_of_order_count = s.out_of_order,
+                        .restore_window = s.restore_window != 0,
+                        .window_penalty = s.window_penalty,
+                        .received_units = s.received_units};
+  return {wire::Packet{load_bth(), sack}, 0, 0};
+}
+
+template <typename Body>
+PacketBody StoredBody::plain() const {
+  return {wire::Packet{load_bth(), load<Body>()}, 0, 0};
+}
+
+}  // namespace mrc::sim
