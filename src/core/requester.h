@@ -91,8 +91,10 @@ class Requester {
     QpNumber remote{};
   };
   SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, TxPacket& out);
+  // Without probes only the retry timer asks, since nothing else would fetch a lost transport ACK.
   bool probe_wanted() const {
-    return links_.probes && (tail_probe_due_ || revival_due_ || reverse_check_due_);
+    const bool may_probe = links_.probes || retries_ > 0;
+    return may_probe && (tail_probe_due_ || revival_due_ || reverse_check_due_);
   }
 
   // Feedback. `drop` is kNone when the packet was of use.

@@ -334,6 +334,14 @@ std::uint32_t Network::queued_bytes(Time now, LinkId link) {
   return l.data_bytes + l.control_bytes;
 }
 
+void Network::prefetch_next(const Event& arrival) const {
+  if (config_.mode != fabric::ForwardingMode::kSrv6) return;
+  const PacketHead& head = packets_->head(PacketId{arrival.payload});
+  const LinkId out = routing_->next_by_usid(links_[arrival.subject()].to, head.usids[head.hop],
+                                            head.usids[head.hop + 1U]);
+  if (out != fabric::kNoLink) __builtin_prefetch(&links_[fabric::index(out)]);
+}
+
 void Network::prefetch(const Event& arrival) const {
   __builtin_prefetch(&packets_->head(PacketId{arrival.payload}));
   __builtin_prefetch(&links_[arrival.subject()]);

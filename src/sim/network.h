@@ -115,6 +115,7 @@ class Network {
   std::uint32_t queued_bytes(Time now, fabric::LinkId link);
   // Fetches what arrive() will touch.
   void prefetch(const Event& arrival) const;
+  void prefetch_next(const Event& arrival) const;  // once those are there: where it goes next
 
  private:
   // What faults do to a link beside taking it down.

@@ -155,6 +155,7 @@ class PacketPool {
   PacketHead& head(PacketId id) { return heads_[index(id)]; }
   PacketBody body(PacketId id) const { return bodies_[index(id)].expand(); }
   void set_body(PacketId id, const PacketBody& body) { bodies_[index(id)] = StoredBody(body); }
+  void prefetch_body(PacketId id) const { __builtin_prefetch(&bodies_[index(id)]); }
   std::uint32_t in_use() const { return in_use_; }
   std::uint32_t peak() const { return heads_.size(); }
 

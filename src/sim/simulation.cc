@@ -11,7 +11,10 @@ namespace mrc::sim {
 namespace {
 
 constexpr std::uint64_t kProgressEvents = 1 << 16;
-constexpr std::size_t kPrefetchAhead = 6;
+// How many events ahead their data is fetched: first what an event names, then what that names.
+constexpr std::size_t kFetchFar = 14;
+constexpr std::size_t kFetchMiddle = 8;
+constexpr std::size_t kFetchNear = 4;
 
 struct CalendarSize {
   unsigned width_bits = 0;
@@ -33,7 +36,7 @@ CalendarSize calendar_size(const SimConfig& config, const fabric::Topology& topo
     reach = std::max(reach, c.delay_ps + wire_ps);
   }
   CalendarSize size;
-  const auto wanted_ps = static_cast<std::uint64_t>(32 / events_per_ps);
+  const auto wanted_ps = static_cast<std::uint64_t>(256 / events_per_ps);
   size.width_bits = std::clamp<unsigned>(static_cast<unsigned>(std::bit_width(wanted_ps)), 4, 24);
   const auto slots = static_cast<std::uint64_t>(2 * reach) >> size.width_bits;
   size.count_bits = std::clamp<unsigned>(static_cast<unsigned>(std::bit_width(slots)), 8, 20);
@@ -189,8 +192,29 @@ SimResult Simulation::run(const ProgressFunction& progress) {
 }
 
 void Simulation::prefetch() const {
-  const Event* ahead = events_.upcoming(kPrefetchAhead);
-  if (ahead != nullptr && ahead->kind() == EventKind::kArrival) network_->prefetch(*ahead);
+  if (const Event* far = events_.upcoming(kFetchFar)) {
+    if (far->kind() == EventKind::kArrival) network_->prefetch(*far);
+    if (far->kind() == EventKind::kHostWake) __builtin_prefetch(&hosts_[far->subject()]);
+  }
+  if (const Event* middle = events_.upcoming(kFetchMiddle)) {
+    if (middle->kind() == EventKind::kArrival) {
+      const fabric::Node& to = network_->link(fabric::LinkId{middle->subject()}).to;
+      if (to.kind == fabric::NodeKind::kHost) {
+        __builtin_prefetch(&hosts_[to.index]);
+        packets_.prefetch_body(PacketId{middle->payload});
+      } else {
+        network_->prefetch_next(*middle);
+      }
+    } else if (middle->kind() == EventKind::kHostWake) {
+      hosts_[middle->subject()].prefetch();
+    }
+  }
+  if (const Event* near = events_.upcoming(kFetchNear)) {
+    if (near->kind() == EventKind::kArrival) {
+      const fabric::Node& to = network_->link(fabric::LinkId{near->subject()}).to;
+      if (to.kind == fabric::NodeKind::kHost) hosts_[to.index].prefetch();
+    }
+  }
 }
 
 void Simulation::handle(const Event& event) {

@@ -59,6 +59,8 @@ class Simulation final : public HostListener {
     std::unique_ptr<Host> host;
     Time wake_at = kEndOfTime;   // of the earliest kHostWake on its way
     Time timer_at = kEndOfTime;  // likewise
+
+    void prefetch() const { __builtin_prefetch(host.get()); }
   };
 
   void build_hosts();

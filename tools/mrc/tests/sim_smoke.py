@@ -82,7 +82,8 @@ SWITCHES = {
             "--sack-each-packet", "--placement shuffled", "--uplink-gbps 100", "--delay-us 2"),
     INCAST: ("--no-trim", "--hints", "--cc none", "--nscc target_delay_ns=1000",
              "--queue ecn_min=0.01"),
-    f"{SMALL} --loss 0.05": ("--timeout 3",),
+    f"{SMALL} --loss 0.05": ("--timeout 3", "--no-probes"),
+    SMALL.replace("200kB", "2MB") + " --fail 't1:0/plane:0 rate 10% @0'": ("--oblivious",),
     "--topology tiny --workload pair --bytes 2MB --delay-us 20": ("--mpr 1",),
     "--topology tiny --workload pair --bytes 2MB --fail 'host:0/plane:0 down @20us'":
         ("--carrier-detect-us 50",),
