@@ -261,6 +261,7 @@ void Simulation::on_arrival(const Event& event) {
   const std::uint32_t host = head.destination;
   const unsigned plane = network_->link(head.link).to.plane;
   note(static_cast<std::uint64_t>(event.time) * 31 + event.subject());
+  note(std::uint64_t{head.entropy} << 32 | head.bytes << 1 | (head.congestion_experienced ? 1 : 0));
   hosts_[host].host->on_packet(event.time, packet, plane);
   packets_.give_back(packet);
   pump(event.time, host);
@@ -409,6 +410,10 @@ void Simulation::collect() {
     result_.hosts.control_packets += t.control_packets;
     result_.hosts.probes += t.probes;
   }
+  const NetworkCounters& n = result_.network;
+  for (const std::uint64_t counter : {n.packet_hops, n.marks, n.trims, n.drops(), n.pauses,
+                                      result_.hosts.retransmits, result_.hosts.probes})
+    note(counter);
 }
 
 }  // namespace mrc::sim
