@@ -101,6 +101,7 @@ struct Endpoint::Impl {
   void build_sack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
   std::uint16_t reflected_ticks(TimeNs now, const ControlEntry& entry) const;
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
+  void prefer_fitting_qp(PortMask free_ports);
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
   void activate(Qp& qp);
   void park(Qp& qp);

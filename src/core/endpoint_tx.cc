@@ -1,5 +1,6 @@
 // The transmit path: answers first, then endpoint requests, then the queue pairs in turn.
 #include <algorithm>
+#include <utility>
 
 #include "base/planted_bug.h"
 #include "core/endpoint_impl.h"
@@ -11,6 +12,8 @@ namespace {
 constexpr std::uint32_t kTurnBytes = 4096;
 // Answers behind one that waits for its port get their chance.
 constexpr std::size_t kControlLookahead = 8;
+// Queue pairs asked whether a free port suits them.
+constexpr std::size_t kQpLookahead = 8;
 // How long an answer waits for the port of its plane before it takes another.
 constexpr DurationNs kControlPatienceNs = 2 * kMicrosecondNs;
 
@@ -186,7 +189,23 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
 // --- Queue pairs in turn
 // ---------------------------------------------------------------------------
 
+// Ports become free one after the other, and queue pairs take turns. Left to themselves the two
+// rounds lock, and each queue pair gets the same few planes every time, which fills the queues of
+// some planes at its peer and leaves others empty. So the first queue pair for whose next plane a
+// port is free goes first. Who is passed over keeps its place as the first to be asked.
+void Endpoint::Impl::prefer_fitting_qp(PortMask free_ports) {
+  if (config.port_count == 1) return;
+  const std::size_t asked = std::min(active.size(), kQpLookahead);
+  for (std::size_t i = 0; i < asked; ++i) {
+    if (!qps[active.at(i)]->paths->wants_one_of(free_ports)) continue;
+    for (; i > 0; --i)
+      std::swap(active.at(i), active.at(i - 1));
+    return;
+  }
+}
+
 bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out) {
+  prefer_fitting_qp(free_ports);
   for (std::size_t tries = active.size(); tries > 0; --tries) {
     Qp& qp = *qps[active.front()];
     const SendOutcome outcome = try_send(now, free_ports, qp, out);

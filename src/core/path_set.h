@@ -68,6 +68,11 @@ class PathSet {
   // The next EV for a data packet on one of `free_ports`, kNoEv when none of these ports has a
   // usable path. Never `avoid` while another usable EV exists there. Counts the packet.
   EvIndex choose(PortMask free_ports, EvIndex avoid);
+  // Whether the plane whose turn it is can send: of two queue pairs this one should get the port.
+  bool wants_one_of(PortMask free_ports) {
+    const PortMask planes = planes_in_use();
+    return !planes.empty() && free_ports.contains(least_loaded(planes).port);
+  }
   // An EV for a control packet: a known good one, preferably on `preferred`. While any plane is in
   // use, kNoEv when none of those is free: an idle port is no reason to send into a dead plane.
   // With no plane in use, any EV on a free port of the profile. Counts nothing, changes no SKIP.

@@ -115,6 +115,33 @@ TEST(Endpoint, SpreadsDataEquallyOverAllPlanes) {
   }
 }
 
+// Four ports that become free in turn and four queue pairs that take turns: the two must not lock.
+TEST(Endpoint, EachQueuePairUsesAllPlanesEvenIfPortsBecomeFreeInStepWithItsTurns) {
+  constexpr unsigned kPlanes = 4;
+  constexpr unsigned kQps = 4;
+  auto endpoint = core::Endpoint::create({.address = {1, 1}, .port_count = kPlanes}).value();
+  for (std::uint32_t i = 0; i < kQps; ++i) {
+    const QpNumber qp{10 + i};
+    ASSERT_TRUE(endpoint->create_qp({.number = qp}).ok());
+    core::QpInit init;
+    init.cc.algorithm = core::CcAlgorithm::kNone;
+    ASSERT_TRUE(endpoint->init_qp(qp, init).ok());
+    ASSERT_TRUE(endpoint->ready_to_receive(qp, {.remote = {2, i}, .remote_qp = QpNumber{5}}).ok());
+    ASSERT_TRUE(endpoint->ready_to_send(0, qp, {}).ok());
+    ASSERT_TRUE(endpoint->post_send(0, qp, {.length = 4'000'000}).ok());
+  }
+  unsigned sent[kQps][kPlanes] = {};
+  for (unsigned i = 0; i < 400; ++i) {
+    const PortId port{static_cast<std::uint8_t>(1 + i % kPlanes)};
+    core::TxPacket packet;
+    ASSERT_TRUE(endpoint->next_packet(i * 100, PortMask::of(port), packet));
+    ++sent[static_cast<std::uint32_t>(packet.local_qp) - 10][i % kPlanes];
+  }
+  for (const auto& by_plane : sent)
+    for (const unsigned count : by_plane)
+      EXPECT_NEAR(count, 25, 3);
+}
+
 TEST(Endpoint, MovesEverythingToTheOtherPlanesWhenAPortGoesDown) {
   Pair pair;
   pair.deliver = [](int, const core::TxPacket& packet) { return packet.port != PortId{2}; };
