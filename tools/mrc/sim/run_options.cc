@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -43,7 +44,7 @@ std::uint64_t parse_bytes(std::string_view text) {
     if (!text.ends_with(unit.name)) continue;
     if (!parse_all(text.substr(0, text.size() - unit.name.size()), number)) continue;
     if (number >= 0 && number * unit.factor < 1e15)
-      return static_cast<std::uint64_t>(number * unit.factor + 0.5);
+      return static_cast<std::uint64_t>(std::llround(number * unit.factor));
   }
   throw InputError("'" + std::string(text) + "' is no number of bytes");
 }

@@ -1,5 +1,6 @@
 // The settings themselves: names, help and where values go.
 #include <array>
+#include <cmath>
 
 #include "fabric/input_error.h"
 #include "sim/run_options.h"
@@ -26,7 +27,7 @@ double probability(double value) {
 
 sim::Time from_us(double us) {
   if (!(us >= 0 && us <= 1e9)) throw InputError("must be from 0 to 1000000000");
-  return static_cast<sim::Time>(us * 1e6 + 0.5);
+  return std::llround(us * 1e6);
 }
 
 sim::Transport transport(const std::string& name) {
