@@ -5,16 +5,20 @@
 
 namespace mrc {
 
+// Spreads the bits of a number over all of the result; a good hash of integer keys.
+constexpr std::uint64_t mix64(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9;
+  x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EB;
+  return x ^ (x >> 31);
+}
+
 class Prng {
  public:
   constexpr explicit Prng(std::uint64_t seed) : state_(seed) {}
 
   constexpr std::uint64_t next64() {
     state_ += 0x9E37'79B9'7F4A'7C15;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
-    z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
-    return z ^ (z >> 31);
+    return mix64(state_);
   }
   constexpr std::uint32_t next32() { return static_cast<std::uint32_t>(next64() >> 32); }
 

@@ -69,11 +69,4 @@ class SlotIndex {
   std::uint32_t size_ = 0;
 };
 
-// A good mix for integer keys.
-constexpr std::uint64_t mix64(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EB;
-  return x ^ (x >> 31);
-}
-
 }  // namespace mrc

@@ -87,7 +87,7 @@ struct QpInit {
   std::uint16_t active_evs = 0;     // 0 = all; the rest are backups
   // To see what a part of the protocol is worth, it can be left out.
   bool oblivious = false;  // spray without regard to marks, trims and late packets
-  bool probes = true;      // probe silent tails, abandoned paths and the way back
+  bool probes = true;      // without: only the retry timer asks
 };
 
 // INIT -> RTR: what we are as a responder.

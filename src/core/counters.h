@@ -16,7 +16,7 @@ struct QpCounters {
   std::uint64_t lost_by_path_order = 0;  // a later packet on the same path arrived
   std::uint64_t lost_by_time = 0;        // packets sent well after it on other paths arrived
   std::uint64_t lost_by_timeout = 0;
-  std::uint64_t hedged = 0;    // not waited for at the end of the backlog, as their path is slow
+  std::uint64_t hedged = 0;    // sent once more, as everything waited for it on a slow path
   std::uint64_t trimmed = 0;   // trim NACKs
   std::uint64_t refused = 0;   // other recoverable NACKs
   std::uint64_t spurious = 0;  // declared lost, yet it had arrived

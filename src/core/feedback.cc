@@ -158,10 +158,9 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
 void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   const PacketRecord packet = window_.record(seq);
   if (packet.state == PacketState::kAcknowledged) return;
+  const std::uint32_t late = unambiguous ? late_packets(now, seq, packet.sent_at) : 0;
   if (packet.state == PacketState::kLost) {
     note_spurious(packet, now);
-    const std::uint32_t late = late_packets(now, seq, packet.sent_at);
-    if (late > 0) links_.paths->on_late(packet.ev, late);
   } else {
     const bool too_early = now - packet.sent_at < rtt_.minimum() / 2;
     if (unambiguous) {
@@ -169,14 +168,14 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
       newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, packet.sent_at);
       links_.paths->on_delivered(packet.ev);
       window_.note_life(packet.ev, now);
-      const std::uint32_t late = late_packets(now, seq, packet.sent_at);
-      if (late > 0) links_.paths->on_late(packet.ev, late);
     } else if (too_early) {
       note_spurious(packet, now);
     }
     if (!MRC_BUG(kInFlightLeaks)) links_.cc->on_left_network(packet.nominal_bytes);
     settled_bytes_ += packet.nominal_bytes;
   }
+  // After a wrong verdict on the path is taken back: then it is not lost, but late it is.
+  if (late > 0) links_.paths->on_late(packet.ev, late);
   window_.acknowledge(seq);
   ++acked_since_spurious_;
   progress_at_ = now;

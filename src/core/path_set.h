@@ -123,6 +123,7 @@ class PathSet {
   static constexpr std::uint16_t kNowhere = 0xFFFF;
   static constexpr std::uint16_t kDoubtAfter = 32;
   static constexpr unsigned kMaxSkips = 15;
+  static constexpr unsigned kMaxProbeLevel = 15;
 
   // What is known of one EV beside its counters. The second half matters while it is ASSUMED_BAD.
   struct Row {

@@ -71,7 +71,10 @@ void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
   probed.probe_open = true;
   note_silence();
   next_probe_allowed_ = now + config_.probe_base_ns / 4;
-  if (probe_period(probed.probe_level) < config_.probe_cap_ns) ++probed.probe_level;
+  if (probed.probe_level < kMaxProbeLevel &&
+      probe_period(probed.probe_level) < config_.probe_cap_ns) {
+    ++probed.probe_level;
+  }
   schedule(ev, MRC_BUG(kPathProbesOnlyOnce) ? kNever : now + probe_period(probed.probe_level));
 }
 

@@ -7,16 +7,14 @@
 // pop_completion() reports in posting order.
 //
 // How a loss is found (docs/adr/0003-loss-inference.md):
-//   path order  a packet sent later on the same EV has arrived, and a SACK generated after that
-//   says
+//   path order  a packet sent later on the same EV has arrived, and a SACK made after that says
 //               this one has not: proof, since each EV is a FIFO path
-//   time        packets sent a reordering allowance later on any path have arrived, and a SACK says
-//   this
-//               one has not
-//   silence     nothing has said anything about it for a round trip longer than that; the path is
-//   not
-//               blamed, since the SACK may have been what was lost
+//   time        packets sent a reordering allowance later on any path have arrived, a SACK says
+//               this one has not, and nothing was heard of its path for as long
+//   silence     nothing has said anything about it for a round trip longer than that; the path
+//               is not blamed, since the SACK may have been what was lost
 //   time-out    nothing made progress for the retry interval
+// What is not lost but late, and holds up everything else, is sent once more on another path.
 // When no feedback comes at all, a tail probe fetches a SACK so that these rules can speak.
 #pragma once
 
@@ -53,7 +51,7 @@ struct RequesterLinks {
   PathSet* paths = nullptr;
   CongestionController* cc = nullptr;
   QpCounters* counters = nullptr;
-  bool probes = true;  // false: none is ever sent
+  bool probes = true;  // false: none but those of the retry timer
 };
 
 enum class SendOutcome : std::uint8_t {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/prng.h"
 #include "fabric/input_error.h"
 
 namespace mrc::fabric {
@@ -32,20 +33,14 @@ void require_numbers(const wire::UsidRange& range, unsigned devices, const char*
                    std::to_string(range.count) + " uSIDs for them");
 }
 
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
-  return z ^ (z >> 31);
-}
-
 // What the switches of a hash-routed fabric compute: addresses and entropy, salted with the switch
 // so that tiers do not decide alike.
 std::uint32_t hash(const Node& at, unsigned source, unsigned destination, std::uint32_t entropy) {
   const std::uint64_t identity = std::uint64_t{static_cast<std::uint8_t>(at.kind)} << 40 |
                                  std::uint64_t{at.plane} << 32 | at.index;
-  std::uint64_t h = mix(0x9E37'79B9'7F4A'7C15 + identity);
-  h = mix(h ^ (std::uint64_t{source} << 32 | destination));
-  return static_cast<std::uint32_t>(mix(h + entropy) >> 32);
+  std::uint64_t h = mix64(0x9E37'79B9'7F4A'7C15 + identity);
+  h = mix64(h ^ (std::uint64_t{source} << 32 | destination));
+  return static_cast<std::uint32_t>(mix64(h + entropy) >> 32);
 }
 
 unsigned choose(std::uint32_t random, unsigned choices) {

@@ -22,6 +22,11 @@ namespace mrc::fabric {
 using Picoseconds = std::int64_t;
 inline constexpr Picoseconds kPicosecondsPerNs = 1'000;
 
+// How long so many bytes take on the wire at that rate.
+constexpr Picoseconds transmission_ps(std::uint64_t bytes, std::uint64_t bits_per_second) {
+  return static_cast<Picoseconds>(bytes * 8'000'000'000'000 / bits_per_second);
+}
+
 enum class LinkId : std::uint32_t {};
 inline constexpr LinkId kNoLink{0xFFFF'FFFF};
 constexpr std::uint32_t index(LinkId link) { return static_cast<std::uint32_t>(link); }

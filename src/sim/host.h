@@ -4,8 +4,11 @@
 // deadline. Finished work is reported through HostListener.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <tuple>
 
+#include "base/assert.h"
 #include "base/types.h"
 #include "fabric/topology.h"
 #include "sim/event_queue.h"
@@ -64,6 +67,26 @@ struct Outgoing {
   fabric::Path path;   // SRv6 mode
   bool probe = false;  // tests a path on purpose
 };
+
+// A connection this host will have at some time.
+struct PlannedConnection {
+  std::uint32_t peer = 0;
+  std::uint32_t number = 0;    // among the connections of the pair
+  std::uint32_t sends = 0;     // messages from this end; 0: it only receives
+  std::uint32_t notifies = 0;  // messages to this end whose arrival somebody waits for
+};
+
+// The position of a connection in a list whose entries have a `plan`, sorted by peer and number.
+template <typename Connections>
+std::uint32_t find_connection(const Connections& connections, std::uint32_t peer,
+                              std::uint32_t number) {
+  const auto found = std::partition_point(
+      connections.begin(), connections.end(),
+      [&](const auto& c) { return std::tie(c.plan.peer, c.plan.number) < std::tie(peer, number); });
+  MRC_ASSERT(found != connections.end() && found->plan.peer == peer &&
+             found->plan.number == number);
+  return static_cast<std::uint32_t>(found - connections.begin());
+}
 
 struct HostTotals {
   std::uint64_t data_packets = 0;

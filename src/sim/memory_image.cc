@@ -1,13 +1,13 @@
 #include "sim/memory_image.h"
 
+#include "base/prng.h"
+
 namespace mrc::sim {
 
 std::uint8_t MemoryImage::pattern(TaskId task, std::uint64_t offset) {
-  std::uint64_t z = (std::uint64_t{task} << 40) ^ (offset >> 3);
-  z = (z ^ (z >> 31)) * 0xBF58'476D'1CE4'E5B9;
-  z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
+  const std::uint64_t word = mix64((std::uint64_t{task} << 40) ^ (offset >> 3));
   // Never zero, which is what memory holds that nobody wrote.
-  return static_cast<std::uint8_t>((z >> (8 * (offset & 7))) | 1);
+  return static_cast<std::uint8_t>((word >> (8 * (offset & 7))) | 1);
 }
 
 void MemoryImage::place(const Placed& placed, std::uint64_t task_bytes) {

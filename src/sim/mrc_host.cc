@@ -1,10 +1,10 @@
 #include "sim/mrc_host.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/assert.h"
 #include "base/prng.h"
+#include "wire/codec.h"
 
 namespace mrc::sim {
 namespace {
@@ -14,6 +14,10 @@ constexpr std::uint32_t kMaxReceives = 32;  // immediates in flight per connecti
 constexpr std::uint32_t kControlPerQp = 4;  // answers that wait for a port
 constexpr std::uint64_t kMaxPart = std::uint64_t{1} << 30;
 constexpr unsigned kWayBackEvsPerPlane = 4;
+constexpr std::uint32_t kEthernetBytes = 14 + 4;  // header and check sequence
+constexpr std::uint32_t kIpv6Bytes = 40;
+constexpr std::uint32_t kUdpBytes = 8;
+constexpr std::uint32_t kIcrcBytes = 4;
 
 class SeededRandom final : public core::RandomSource {
  public:
@@ -35,17 +39,17 @@ std::uint32_t host_of(const Address& address) {
 
 // Ethernet header and check sequence, IP headers, UDP and ICRC.
 std::uint32_t frame_extra_bytes(const SimConfig& config) {
-  const std::uint32_t tunnel = config.forwarding == fabric::ForwardingMode::kSrv6 ? 40 : 0;
-  return 14 + 4 + tunnel + 40 + 8 + 4;
+  const std::uint32_t tunnel = config.forwarding == fabric::ForwardingMode::kSrv6 ? kIpv6Bytes : 0;
+  return kEthernetBytes + tunnel + kIpv6Bytes + kUdpBytes + kIcrcBytes;
 }
 
 Time round_trip(const SimConfig& config, const fabric::Topology& topology, unsigned hops) {
-  const std::uint32_t answer = frame_extra_bytes(config) + 48;
+  constexpr wire::Packet kSack{.bth = {.opcode = wire::Opcode::kSack}};
+  const std::uint64_t answer = frame_extra_bytes(config) + wire::header_length(kSack);
   const std::uint64_t bytes = full_packet_bytes(config) + answer;
   const auto one = [&](fabric::LinkTier tier) {
     const fabric::LinkClass& c = topology.link_class(tier);
-    const auto wire_ps = static_cast<Time>(bytes * 8'000'000'000'000ull / c.bits_per_second);
-    return 2 * c.delay_ps + wire_ps;
+    return 2 * c.delay_ps + fabric::transmission_ps(bytes, c.bits_per_second);
   };
   Time total = 2 * one(fabric::LinkTier::kHost);
   if (hops >= 4) total += 2 * one(fabric::LinkTier::kT0T1);
@@ -56,11 +60,14 @@ Time round_trip(const SimConfig& config, const fabric::Topology& topology, unsig
 }  // namespace
 
 std::uint32_t full_packet_bytes(const SimConfig& config) {
-  return frame_extra_bytes(config) + 12 + 4 + 4 + 16 + config.path_mtu;
+  constexpr wire::Packet kWrite{.bth = {.has_timestamp = true}};
+  return frame_extra_bytes(config) + static_cast<std::uint32_t>(wire::header_length(kWrite)) +
+         config.path_mtu;
 }
 
 std::uint32_t trimmed_packet_bytes(const SimConfig& config) {
-  return frame_extra_bytes(config) - 4 + 12 + 4 + 4;
+  return frame_extra_bytes(config) - kIcrcBytes +
+         static_cast<std::uint32_t>(wire::trimmed_length(/*has_timestamp=*/true));
 }
 
 Time longest_base_rtt(const SimConfig& config, const fabric::Topology& topology) {
@@ -139,7 +146,8 @@ MrcHost::MrcHost(MrcWorld& world, std::uint32_t host, const std::vector<PlannedC
 }
 
 void MrcHost::post(Time now, const Message& message) {
-  const std::uint32_t connection = find(message.destination, message.connection);
+  const std::uint32_t connection =
+      find_connection(connections_, message.destination, message.connection);
   if (!connections_[connection].open) open(now, connection);
   waiting_.push_back({connection, message});
   post_waiting(now);
@@ -176,21 +184,12 @@ bool MrcHost::post_part(Time now, Waiting& waiting) {
   return true;
 }
 
-std::uint32_t MrcHost::find(std::uint32_t peer, std::uint32_t number) const {
-  const auto found =
-      std::partition_point(connections_.begin(), connections_.end(), [&](const Connection& c) {
-        return std::tie(c.plan.peer, c.plan.number) < std::tie(peer, number);
-      });
-  MRC_ASSERT(found != connections_.end() && found->plan.peer == peer &&
-             found->plan.number == number);
-  return static_cast<std::uint32_t>(found - connections_.begin());
-}
-
 // Both ends at once: how they agree on numbers is not part of the protocol.
 void MrcHost::open(Time now, std::uint32_t connection) {
   Connection& mine = connections_[connection];
   MrcHost& peer = *world_->hosts[mine.plan.peer];
-  Connection& theirs = peer.connections_[peer.find(host_, mine.plan.number)];
+  Connection& theirs =
+      peer.connections_[find_connection(peer.connections_, host_, mine.plan.number)];
   create_qp(mine);
   peer.create_qp(theirs);
   connect(now, mine, theirs);

@@ -41,14 +41,6 @@ std::uint64_t plane_bdp_bytes(const SimConfig& config, const fabric::Topology& t
 // Size of a packet that a switch has trimmed.
 std::uint32_t trimmed_packet_bytes(const SimConfig& config);
 
-// A connection this host will have at some time.
-struct PlannedConnection {
-  std::uint32_t peer = 0;
-  std::uint32_t number = 0;    // among the connections of the pair
-  std::uint32_t sends = 0;     // messages from this end; 0: it only receives
-  std::uint32_t notifies = 0;  // messages to this end whose arrival somebody waits for
-};
-
 class MrcHost final : public Host {
  public:
   // `planned` is sorted, one entry per peer and number.
@@ -82,7 +74,6 @@ class MrcHost final : public Host {
 
   static core::EndpointConfig endpoint_config(const MrcWorld& world, std::uint32_t host,
                                               unsigned qps);
-  std::uint32_t find(std::uint32_t peer, std::uint32_t number) const;
   void open(Time now, std::uint32_t connection);
   void create_qp(Connection& connection);
   void connect(Time now, Connection& mine, const Connection& theirs);

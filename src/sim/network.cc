@@ -1,6 +1,7 @@
 #include "sim/network.h"
 
 #include "base/assert.h"
+#include "base/prng.h"
 
 namespace mrc::sim {
 namespace {
@@ -10,12 +11,6 @@ using fabric::LinkTier;
 using fabric::NodeKind;
 
 enum Policy : std::uint8_t { kUp, kDown, kToHost, kFromHost };
-
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
-  return z ^ (z >> 31);
-}
 
 std::uint64_t probability_q32(double p) { return static_cast<std::uint64_t>(p * 4294967296.0); }
 
@@ -58,7 +53,8 @@ Network::Network(const fabric::Routing& routing, const NetworkConfig& config, Ev
 }
 
 std::uint32_t Network::draw(std::uint64_t a, std::uint64_t b) const {
-  return static_cast<std::uint32_t>(mix(config_.seed + a * 0x9E37'79B9'7F4A'7C15 + mix(b)) >> 32);
+  return static_cast<std::uint32_t>(mix64(config_.seed + a * 0x9E37'79B9'7F4A'7C15 + mix64(b)) >>
+                                    32);
 }
 
 void Network::send(Time now, unsigned plane, const fabric::Path& path, PacketId packet) {

@@ -1,9 +1,8 @@
 #include "sim/roce_host.h"
 
 #include <algorithm>
-#include <tuple>
 
-#include "base/assert.h"
+#include "base/prng.h"
 #include "sim/roce_network.h"
 
 namespace mrc::sim {
@@ -18,16 +17,7 @@ constexpr std::uint32_t kCnpBytes = 16;
 // Local ACK timeout of the InfiniBand specification: 4.096 us * 2^value.
 constexpr Time kTimeoutUnit = 4'096'000;
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t z = a * 0x9E37'79B9'7F4A'7C15 + b;
-  z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
-  z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
-  return z ^ (z >> 31);
-}
-
-Time wire_time(std::uint32_t bytes, std::uint64_t bits_per_second) {
-  return static_cast<Time>(bytes * 8'000'000'000'000ull / bits_per_second);
-}
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return mix64(a * 0x9E37'79B9'7F4A'7C15 + b); }
 
 }  // namespace
 
@@ -61,16 +51,6 @@ RoceHost::RoceHost(RoceWorld& world, std::uint32_t host,
   }
 }
 
-std::uint32_t RoceHost::find(std::uint32_t peer, std::uint32_t number) const {
-  const auto found =
-      std::partition_point(connections_.begin(), connections_.end(), [&](const Connection& c) {
-        return std::tie(c.plan.peer, c.plan.number) < std::tie(peer, number);
-      });
-  MRC_ASSERT(found != connections_.end() && found->plan.peer == peer &&
-             found->plan.number == number);
-  return static_cast<std::uint32_t>(found - connections_.begin());
-}
-
 void RoceHost::append(List& list, std::uint32_t Connection::*next, std::uint32_t connection) {
   connections_[connection].*next = kNone;
   if (list.empty())
@@ -87,7 +67,8 @@ std::uint32_t RoceHost::take_first(List& list, std::uint32_t Connection::*next) 
 }
 
 void RoceHost::post(Time now, const Message& message) {
-  Connection& c = connections_[find(message.destination, message.connection)];
+  Connection& c =
+      connections_[find_connection(connections_, message.destination, message.connection)];
   if (c.failed) {
     world_->listener->on_sent(now, message.task, false);
     return;
@@ -281,7 +262,8 @@ bool RoceHost::next_data(Time now, Port& port, Outgoing& out) {
     ++totals_.data_packets;
     totals_.retransmits += s.retransmission ? 1 : 0;
     c.rate.on_sent(now, head.bytes);
-    c.send_at = c.rate.limited() ? now + wire_time(head.bytes, c.rate.rate_bps()) : now;
+    c.send_at =
+        c.rate.limited() ? now + fabric::transmission_ps(head.bytes, c.rate.rate_bps()) : now;
     schedule(now, c);
     if (s.ack_request && c.retry_at == kEndOfTime) restart_retry_timer(now, c);
     return true;
@@ -291,7 +273,8 @@ bool RoceHost::next_data(Time now, Port& port, Outgoing& out) {
 
 PacketHead& RoceHost::new_packet(Connection& c, RocePacket packet, Outgoing& out,
                                  std::uint64_t local_address) {
-  if (c.at_peer == kNone) c.at_peer = world_->hosts[c.plan.peer]->find(host_, c.plan.number);
+  if (c.at_peer == kNone)
+    c.at_peer = find_connection(world_->hosts[c.plan.peer]->connections_, host_, c.plan.number);
   out.packet = world_->packets->take();
   packet.connection = c.at_peer;
   world_->packets->set_body(out.packet, {packet, local_address, packet.payload_bytes});

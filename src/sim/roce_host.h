@@ -91,7 +91,6 @@ class RoceHost final : public Host {
     std::uint32_t connection = 0;
   };
 
-  std::uint32_t find(std::uint32_t peer, std::uint32_t number) const;
   void append(List& list, std::uint32_t Connection::*next, std::uint32_t connection);
   std::uint32_t take_first(List& list, std::uint32_t Connection::*next);
 

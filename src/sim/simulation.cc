@@ -21,19 +21,18 @@ struct CalendarSize {
   unsigned count_bits = 0;
 };
 
-// Buckets that hold a few dozen events each when every host sends at line rate, and enough of them
-// for a full-size packet to cross the slowest link.
+// Buckets that hold a few hundred events each when every host sends at line rate, and enough of
+// them for a full-size packet to cross the slowest link.
 CalendarSize calendar_size(const SimConfig& config, const fabric::Topology& topology) {
   const fabric::TopologySpec& spec = topology.spec();
-  const double packet_ps =
-      full_packet_bytes(config) * 8e12 / static_cast<double>(spec.host_link.bits_per_second);
+  const auto packet_ps = static_cast<double>(
+      fabric::transmission_ps(full_packet_bytes(config), spec.host_link.bits_per_second));
   const double events_per_ps = spec.hosts * spec.planes * 2.0 * topology.longest_hops() / packet_ps;
   Time reach = 0;
   for (unsigned tier = 0; tier < fabric::kLinkTiers; ++tier) {
     const fabric::LinkClass& c = topology.link_class(static_cast<fabric::LinkTier>(tier));
-    const auto wire_ps =
-        static_cast<Time>(full_packet_bytes(config) * 8'000'000'000'000ull / c.bits_per_second);
-    reach = std::max(reach, c.delay_ps + wire_ps);
+    reach = std::max(
+        reach, c.delay_ps + fabric::transmission_ps(full_packet_bytes(config), c.bits_per_second));
   }
   CalendarSize size;
   const auto wanted_ps = static_cast<std::uint64_t>(256 / events_per_ps);

@@ -530,5 +530,21 @@ TEST(PathSetPorts, StatesOutliveAPortThatGoesAway) {
   paths.expect_states({kGood, kAssumedBad, kGood, kSkip, kGood, kGood});
 }
 
+TEST(PathSetProbes, ThePeriodStaysLongHoweverShortTheBaseIs) {
+  const EvProfile profile = striped_profile(1, 8);
+  PathRecorder recorder;
+  PathSet paths(profile, {.probe_base_ns = 128}, 7, recorder);
+  paths.on_lost(ev_at(3), 0);
+  TimeNs now = 0;
+  DurationNs period = 0;
+  for (int i = 0; i < 40; ++i) {
+    const TimeNs due = paths.next_probe_time();
+    EXPECT_GE(due - now, period) << "probe " << i;
+    period = due - now;
+    now = due;
+    paths.on_probe_sent(ev_at(3), now);
+  }
+}
+
 }  // namespace
 }  // namespace mrc::core
