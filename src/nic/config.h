@@ -1,0 +1,68 @@
+// What a device is made of: its ports, how a peer is found on each of them, and its settings.
+//
+// Sources, the later ones win: built-in defaults, /etc/mrc/mrc.toml, ~/.config/mrc/mrc.toml (or the
+// one file MRC_CONFIG names), MRC_* variables. With none of them there is one device, `mrc0`, with
+// four ports on loopback. See docs/configuration.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "core/config.h"
+#include "wire/frame.h"
+#include "wire/ip_address.h"
+
+namespace mrc::nic {
+
+enum class BackendKind : std::uint8_t {
+  kUdp,   // datagrams through the kernel, on any interface, without privileges
+  kWire,  // whole frames over a unix socket to a virtual switch
+};
+
+// One port, which is one network plane. The host part of an address (what `prefix_bits` leaves) is
+// the same on all planes of a host, so a peer's address on a plane follows from its GID; hosts
+// whose addresses do not follow that rule are listed in DeviceConfig::peers.
+struct PlaneConfig {
+  std::string interface;    // empty: whichever carries `address`
+  wire::IpAddress address;  // ours on this plane
+  unsigned prefix_bits = 0;
+  std::string wire_path;  // kWire: socket of the virtual cable
+};
+
+// A host whose plane addresses follow no rule.
+struct PeerEntry {
+  wire::IpAddress gid;
+  std::vector<wire::IpAddress> planes;  // one per port, in order
+};
+
+struct DeviceConfig {
+  std::string name = "mrc0";
+  BackendKind backend = BackendKind::kUdp;
+  std::vector<PlaneConfig> planes;  // 1..16; port n is planes[n-1]; the GID is the first address
+  std::vector<PeerEntry> peers;
+  std::uint16_t udp_port = wire::kDefaultUdpPort;  // of the first process; see docs/wire.md
+  std::uint32_t path_mtu = 0;                      // largest payload; 0 = ask the interfaces
+  std::uint32_t evs_per_port = 8;                  // paths of queue pairs without a profile
+  std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
+  std::uint32_t spray_quantum = 0;                 // packets in a row on one path; 0 = adaptive
+  wire::DscpMap dscp;
+  core::QpReadyToSend retry;  // timeout and retries where the program sets none
+  std::string directory;      // where the node's state for this device lives
+};
+
+// All devices of this machine. On bad input one line with file and position, nothing else happens.
+struct ConfigError {
+  std::string message;
+};
+struct ConfigResult {
+  std::vector<DeviceConfig> devices;
+  std::vector<std::string> environment;  // "MRC_X set by environment to y", for logs and `mrc info`
+  std::string error;                     // empty when all is well
+};
+ConfigResult load_config();
+ConfigResult parse_config(const std::string& text, const std::string& file_name);
+DeviceConfig default_device();
+
+}  // namespace mrc::nic

@@ -1,0 +1,123 @@
+// What a controller has set for a device: port states and profiles. It belongs to the node, not to
+// a process: every process sees it, it survives them all, and it changes only as a whole.
+//
+// On disk: one file in the device's directory, replaced by rename, with version and checksum; a
+// lock file serialises writers. Who may write the directory (or has CAP_NET_ADMIN) is a controller.
+// Which profiles are in use by queue pairs of which process is kept beside it, tied to locks that
+// die with their process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "core/config.h"
+#include "core/event.h"
+#include "wire/ev.h"
+
+namespace mrc::nic {
+
+enum class ProfileState : std::uint8_t { kInit, kOffline, kOnline };
+enum class EvMode : std::uint8_t { kAuto, kExplicit, kGenerated };
+
+struct EvFormatProfile {
+  ProfileState state = ProfileState::kInit;
+  wire::EvKind kind{};
+  std::vector<std::uint8_t> field_widths;
+};
+
+// One path of an EV profile, expanded: as it stands in packets.
+struct ProfileEv {
+  wire::EvValue value;  // as the API shows it
+  PortId port = kNoPort;
+  bool denied = false;
+  bool populated = false;  // explicit profiles are filled entry by entry
+};
+
+struct NodeEvProfile {
+  ProfileState state = ProfileState::kInit;
+  EvMode mode = EvMode::kAuto;
+  std::uint64_t format_id = 0;
+  std::uint32_t min_active = 0;
+  std::uint32_t event_mask = 0;  // MRC_CTL_EV_GOOD, MRC_CTL_EV_ASSUMED_BAD
+  std::vector<wire::EvField> fields;
+  std::vector<ProfileEv> evs;
+};
+
+struct NodeCcProfile {
+  ProfileState state = ProfileState::kInit;
+  core::CcProfile cc;
+};
+
+struct NodeSnapshot {
+  std::uint64_t version = 0;  // grows by one with every change
+  PortMask ports_enabled = PortMask::first(kMaxPorts);
+  std::map<std::uint64_t, EvFormatProfile> formats;
+  std::map<std::uint64_t, NodeEvProfile> ev_profiles;
+  std::map<std::uint64_t, NodeCcProfile> cc_profiles;
+};
+
+// A state change of an EV, told to controllers of any process of this node.
+struct NodeEvEvent {
+  std::uint64_t profile_id = 0;
+  ProfileEv ev;
+  std::uint32_t drop_count = 0;
+  core::EvState state = core::EvState::kGood;
+};
+
+enum class ProfileKind : std::uint8_t { kEv, kCc };
+
+class NodeState {
+ public:
+  // Creates the directory where there is none. `error` is one line for a person.
+  static std::unique_ptr<NodeState> open(const std::string& directory, std::string& error);
+  ~NodeState();
+  NodeState(const NodeState&) = delete;
+  NodeState& operator=(const NodeState&) = delete;
+
+  // The state as of now; never null. Cheap when nothing changed. Any thread.
+  std::shared_ptr<const NodeSnapshot> snapshot();
+
+  // Applies `change` to a copy of the newest state and makes the copy the state, unless it returns
+  // an errno. Writers of all processes take turns. EPERM without the right to.
+  int update(const std::function<int(NodeSnapshot&)>& change);
+
+  // Becomes readable when the state may have changed; call acknowledge_change() then.
+  int change_descriptor() const;
+  void acknowledge_change();
+
+  // Queue pairs of this process that use a profile: +1 and -1. Released by the kernel when the
+  // process dies. in_use() counts the whole node.
+  int add_user(ProfileKind kind, std::uint64_t id);
+  void remove_user(ProfileKind kind, std::uint64_t id);
+  bool in_use(ProfileKind kind, std::uint64_t id);
+
+  // What the queue pairs of this process think of an EV, for queries from any process: the worst
+  // opinion on the node counts. Forgotten when the process dies.
+  void publish_ev_state(std::uint64_t profile_id, const ProfileEv& ev, core::EvState state);
+  core::EvState ev_state(std::uint64_t profile_id, const ProfileEv& ev);
+
+  // Events go to every listener of the node; a slow listener misses some (counted), nobody waits.
+  void send_event(const NodeEvEvent& event);
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual int descriptor() const = 0;         // readable when there is an event
+    virtual bool next(NodeEvEvent& event) = 0;  // false: none
+    virtual std::uint64_t missed() const = 0;
+  };
+  std::unique_ptr<Listener> listen();
+
+ private:
+  struct Impl;
+  explicit NodeState(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mrc::nic
