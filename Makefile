@@ -25,7 +25,7 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench callgrind asan tsan clang \
+.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench callgrind asan tsan clang \
         coverage lint format clean setup
 
 help: ## list the targets
@@ -69,6 +69,9 @@ bench: setup ## run the micro benchmarks
 simbench: setup ## measure speed and memory of the simulator
 	@$(call build,release) --target mrc
 	@bench/sim/run.py --json build/simbench.json
+
+macrobench: setup ## measure real packets between two namespaces beside iperf3 and others (root)
+	@bench/macro/run.py --json build/macrobench.json
 
 callgrind: setup ## count instructions of the hot paths
 	@$(call build,release)
