@@ -25,8 +25,8 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench callgrind asan tsan clang \
-        coverage lint format clean setup
+.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench callgrind \
+        asan tsan clang coverage lint format clean setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -48,7 +48,7 @@ def mount(kind, target, flags=0):
 
 
 def watch_over(child):
-    """The part of the outer process: waits, and takes the inner one along when it is told to end."""
+    """The part of the outer process: waits, and takes the inner one along at its end."""
     def end(number, _frame):
         os.kill(child, signal.SIGKILL)
         os._exit(128 + number)
