@@ -76,6 +76,9 @@ struct QpConfig {
   ProtectionDomain domain{};
   std::uint32_t max_sends = 128;
   std::uint32_t max_receives = 128;
+  // Sends land in receives, as in reliable connections of ordinary verbs. Not part of MRC: both
+  // ends must be ours and have it set.
+  bool allow_sends = false;
 };
 
 // RESET -> INIT.

@@ -48,8 +48,10 @@ struct Arrival {
 
 // Where a packet's payload goes. Nothing is to be copied when length is 0.
 struct Placement {
-  std::uint64_t address = 0;
+  std::uint64_t address = 0;  // of a send: offset in the receive
   std::uint32_t length = 0;
+  bool into_receive = false;
+  std::uint64_t receive_id = 0;  // with into_receive: of the ReceiveRequest
 };
 
 struct RxResult {
@@ -106,6 +108,8 @@ class Endpoint {
   Status reset_qp(QpNumber qp);             // -> RESET; outstanding work is forgotten
   Status destroy_qp(QpNumber qp);
   Result<QpStatus> query_qp(QpNumber qp) const;
+  // The first PSN that has not arrived: everything before it is placed.
+  Result<Psn> expected_psn(QpNumber qp) const;
 
   Status post_send(TimeNs now, QpNumber qp, const SendRequest& request);
   Status post_receive(QpNumber qp, const ReceiveRequest& request);
@@ -130,6 +134,11 @@ class Endpoint {
   void count_drop(DropReason reason);
   void on_timer(TimeNs now);
   bool next_packet(TimeNs now, PortMask free_ports, TxPacket& out);
+  // How many new packets of a queue pair leave in a row on one path, and how many such packets its
+  // turn lasts. 1 sprays packet by packet; more is for callers to whom packets on one path come
+  // cheaper together. Takes effect with the next packet; at most kMaxSprayQuantum.
+  static constexpr unsigned kMaxSprayQuantum = 64;
+  void set_spray_quantum(unsigned packets);
   // Whether next_packet may have something for a port that is busy now. False: not before the next
   // call of another verb.
   bool wants_to_send() const;

@@ -132,6 +132,7 @@ struct Endpoint::Impl {
   MemoryTable memory;
   Prng prng;
   PortMask ports_up;
+  unsigned spray_quantum = 1;
 
   std::vector<std::unique_ptr<Qp>> qps;  // by slot
   SlotIndex<QpNumber, QpNumberHash> qp_index;

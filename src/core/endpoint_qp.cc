@@ -277,6 +277,9 @@ void Endpoint::Impl::forget_work(Qp& qp) {
 Status Endpoint::post_send(TimeNs now, QpNumber number, const SendRequest& request) {
   Qp* qp = impl_->find(number);
   if (qp == nullptr) return no_such_qp();
+  if (request.into_receive && !qp->config.allow_sends) {
+    return {ErrorCode::kUnsupported, "sends are not allowed on this queue pair"};
+  }
   const Status posted = qp->requester.post(now, request);
   if (posted.ok()) impl_->after_event(*qp);
   return posted;
@@ -295,6 +298,15 @@ Status Endpoint::set_receive_window(QpNumber number, std::uint8_t units) {
   Qp* qp = impl_->find(number);
   if (qp == nullptr) return no_such_qp();
   return qp->responder.set_window_units(units);
+}
+
+Result<Psn> Endpoint::expected_psn(QpNumber number) const {
+  const Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (!qp->responder.started()) {
+    return Status(ErrorCode::kWrongState, "queue pair is not ready to receive");
+  }
+  return qp->responder.expected();
 }
 
 Result<QpStatus> Endpoint::query_qp(QpNumber number) const {

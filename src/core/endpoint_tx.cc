@@ -45,6 +45,10 @@ bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
   return true;
 }
 
+void Endpoint::set_spray_quantum(unsigned packets) {
+  impl_->spray_quantum = std::clamp(packets, 1U, kMaxSprayQuantum);
+}
+
 bool Endpoint::wants_to_send() const {
   const Impl& e = *impl_;
   return !e.control.empty() || !e.active.empty() || e.status_due_count > 0 ||
@@ -210,7 +214,7 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
     Qp& qp = *qps[active.front()];
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
     const bool sent = outcome == SendOutcome::kSent;
-    if (!sent || qp.turn_bytes >= kTurnBytes) {
+    if (!sent || qp.turn_bytes >= kTurnBytes * spray_quantum) {
       active.pop_front();
       qp.turn_bytes = 0;
       qp.active = false;
@@ -231,7 +235,7 @@ SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, Tx
   SendOutcome outcome = qp.requester.next_probe(now, free_ports, {qp.config.number, remote}, out);
   if (outcome != SendOutcome::kSent) {
     const bool probe_waits = outcome == SendOutcome::kNoPath;
-    outcome = qp.requester.next_data(now, free_ports, remote, out);
+    outcome = qp.requester.next_data(now, free_ports, remote, spray_quantum, out);
     // A probe that waits for its port keeps the queue pair in the round.
     if (probe_waits && outcome != SendOutcome::kSent) return SendOutcome::kNoPath;
     if (outcome != SendOutcome::kSent) return outcome;

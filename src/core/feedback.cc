@@ -275,7 +275,7 @@ DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_do
   settled_bytes_ = 0;
   settle_up_to(now, cumulative);
   for (std::uint64_t m = completed_; m < completed_ + count; ++m) {
-    if (message(m).request.with_immediate) ++immediates_completed_;
+    if (message(m).request.uses_receive()) ++immediates_completed_;
   }
   completed_ += count;
   links_.counters->messages_completed += count;

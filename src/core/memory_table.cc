@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/planted_bug.h"
+#include "core/work.h"
 
 namespace mrc::core {
 
@@ -35,7 +36,7 @@ Result<Rkey> MemoryTable::add(const MemoryRegion& region, RandomSource& random) 
   if (size_ == capacity_) return Status(ErrorCode::kNoSpace, "the memory table is full");
   for (unsigned draw = 0; draw < kMaxKeyDraws; ++draw) {
     const Rkey key{random.next32()};
-    if (find(key) != nullptr) continue;
+    if (is_send_key(key) || find(key) != nullptr) continue;
     insert(key, region);
     return key;
   }

@@ -31,8 +31,8 @@ class MemoryTable {
 
   // Refuses a region that wraps around the address space (its last byte may be the last of all) and
   // a full table. A region of length 0 is registered like any other and lets nobody write anything.
-  // A key in use is drawn again, at most kMaxKeyDraws times in all; after that the generator is not
-  // random and the region is refused.
+  // A key in use, or one that marks sends, is drawn again, at most kMaxKeyDraws times in all; after
+  // that the generator is not random and the region is refused.
   Result<Rkey> add(const MemoryRegion& region, RandomSource& random);
   Status remove(Rkey key);
 

@@ -89,14 +89,24 @@ void PathSet::fill_plane(Plane& plane, unsigned plane_count) {
   if (usable_end > plane.begin) ports_with_usable_ = ports_with_usable_.with(plane.port);
 }
 
-EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid) {
+EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {
+  stay_left_ = static_cast<std::uint16_t>(std::min<unsigned>(stay_left_, quantum - 1));
+  if (stay_left_ > 0 && avoid == kNoEv && can_stay(free_ports)) {
+    --stay_left_;
+    count_use(stay_ev_, static_cast<unsigned>(profile_->port(stay_ev_)) - 1);
+    return stay_ev_;
+  }
   if (MRC_BUG(kPathIgnoresAvoid)) avoid = kNoEv;
   const PortMask candidates = free_ports & planes_in_use();
   PortMask left = candidates;
   while (!left.empty()) {
     Plane& plane = least_loaded(left);
     const std::uint16_t position = next_position(plane, avoid);
-    if (position != kNowhere) return use(plane, position);
+    if (position != kNowhere) {
+      stay_ev_ = use(plane, position);
+      stay_left_ = static_cast<std::uint16_t>(avoid == kNoEv ? quantum - 1 : 0);
+      return stay_ev_;
+    }
     left = left.without(plane.port);
   }
   if (avoid == kNoEv || !candidates.contains(profile_->port(avoid))) return kNoEv;
@@ -155,16 +165,27 @@ void PathSet::pass_over(EvIndex ev) {
 EvIndex PathSet::use(Plane& plane, std::uint16_t position) {
   const EvIndex ev{order_[position]};
   set_state(ev, EvState::kGood);
-  ++counters_[to_index(ev)].sent;
   const auto port = static_cast<unsigned>(plane.port) - 1;
-  loads_[port] = load(port) + 1;
-  max_load_ = std::max(max_load_, loads_[port]);
+  count_use(ev, port);
   next_port_ = port + 1;
 
   const std::uint16_t next = after(plane, position);
   if (next <= plane.cursor) plane.rotations = (plane.rotations + 1) % kRotationsPerOrder;
   plane.cursor = next;
   return ev;
+}
+
+void PathSet::count_use(EvIndex ev, unsigned port) {
+  ++counters_[to_index(ev)].sent;
+  loads_[port] = load(port) + 1;
+  max_load_ = std::max(max_load_, loads_[port]);
+}
+
+// Whether the EV of the last packet is as good as it was then.
+bool PathSet::can_stay(PortMask free_ports) {
+  return (free_ports & planes_in_use()).contains(profile_->port(stay_ev_)) &&
+         row(stay_ev_).state == EvState::kGood &&
+         row(stay_ev_).position < plane_of(stay_ev_).active_end;
 }
 
 // The case where `avoid` is the only active EV: a backup takes its place; without one it is used.

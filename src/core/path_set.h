@@ -66,8 +66,9 @@ class PathSet {
           PathObserver& observer);
 
   // The next EV for a data packet on one of `free_ports`, kNoEv when none of these ports has a
-  // usable path. Never `avoid` while another usable EV exists there. Counts the packet.
-  EvIndex choose(PortMask free_ports, EvIndex avoid);
+  // usable path. Never `avoid` while another usable EV exists there. Counts the packet. Up to
+  // `quantum` new packets in a row stay on one EV while it is good; 1 = spray packet by packet.
+  EvIndex choose(PortMask free_ports, EvIndex avoid, unsigned quantum = 1);
   // Whether the plane whose turn it is can send: of two queue pairs this one should get the port.
   bool wants_one_of(PortMask free_ports) {
     const PortMask planes = planes_in_use();
@@ -177,6 +178,8 @@ class PathSet {
   std::uint64_t load(unsigned port) const;
   std::uint16_t next_position(Plane& plane, EvIndex avoid);
   EvIndex use(Plane& plane, std::uint16_t position);
+  void count_use(EvIndex ev, unsigned port);
+  bool can_stay(PortMask free_ports);
   EvIndex choose_beside(EvIndex avoid);
   std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
@@ -237,6 +240,8 @@ class PathSet {
   unsigned next_control_plane_ = 0;
   std::uint16_t min_active_ = 0;
   std::uint16_t sweep_cursor_ = 0;
+  EvIndex stay_ev_ = kNoEv;         // the EV of the last new packet
+  std::uint16_t stay_left_ = 0;     // packets that may follow it there
   std::uint16_t silent_sends_ = 0;  // probes sent and packets lost since the last sign of life
   std::uint16_t good_count_ = 0;
   std::uint16_t bad_count_ = 0;

@@ -22,7 +22,7 @@ class Qp final : public PathObserver {
       : config(qp_config),
         slot(qp_slot),
         requester(qp_config.max_sends),
-        responder(qp_config.max_receives),
+        responder(qp_config.max_receives, qp_config.allow_sends),
         events_(&events) {}
 
   // PathObserver

@@ -23,6 +23,15 @@ wire::Opcode write_opcode(bool first, bool last, bool with_immediate) {
   return first ? kWriteFirst : kWriteMiddle;
 }
 
+std::uint64_t remote_base(const SendRequest& request) {
+  return request.into_receive ? 0 : request.remote_address;
+}
+
+Rkey remote_key(const SendRequest& request) {
+  if (!request.into_receive) return request.remote_key;
+  return request.with_immediate ? kSendImmediateKey : kSendKey;
+}
+
 }  // namespace
 
 void Requester::start_probing(const RequesterLinks& links) {
@@ -68,10 +77,10 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
   if (request.length > kMaxMessageBytes) {
     return {ErrorCode::kTooLong, "message is longer than 2 GiB"};
   }
-  if (request.remote_address + request.length < request.remote_address) {
+  if (!request.into_receive && request.remote_address + request.length < request.remote_address) {
     return {ErrorCode::kInvalidArgument, "remote range wraps around the address space"};
   }
-  if (request.with_immediate && setup_.rts.max_wimm == 0) {
+  if (request.uses_receive() && setup_.rts.max_wimm == 0) {
     return {ErrorCode::kUnsupported, "peer accepts no immediates"};
   }
   if (!work_outstanding()) {
@@ -89,7 +98,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
 bool Requester::may_send_new() const {
   const Sequence end = window_end() + (MRC_BUG(kWindowOneTooLong) ? 1 : 0);
   if (segmented_ == posted_ || window_.next() >= end) return false;
-  if (message_open_ || !message(segmented_).request.with_immediate) return true;
+  if (message_open_ || !message(segmented_).request.uses_receive()) return true;
   const std::uint64_t in_flight = immediates_started_ - immediates_completed_;
   return in_flight < setup_.rts.max_wimm || MRC_BUG(kIgnoresImmediateLimit);
 }
@@ -117,7 +126,7 @@ std::uint64_t Requester::unfinished_message_with(Sequence seq) const {
 void Requester::begin_message(Message& m) {
   m.first = window_.next();
   m.packets = packets_for(m.request.length, setup_.path_mtu);
-  if (m.request.with_immediate) {
+  if (m.request.uses_receive()) {
     m.receive_msn = static_cast<std::uint16_t>(immediates_started_);
     ++immediates_started_;
   }
@@ -134,15 +143,15 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
   out.local_address = m.request.local_address + offset;
   wire::Bth& bth = out.packet.bth;
   bth = {};
-  bth.opcode = write_opcode(index == 0, last, m.request.with_immediate);
+  bth.opcode = write_opcode(index == 0, last, m.request.uses_receive());
   bth.pad = static_cast<std::uint8_t>((4 - out.payload_length % 4) % 4);
   bth.has_timestamp = true;
   bth.psn = psn_of(seq);
   out.packet.body = wire::Write{.receive_msn = m.receive_msn,
                                 .msn = static_cast<std::uint16_t>(number),
                                 .timestamp = {},
-                                .address = m.request.remote_address + index * setup_.path_mtu,
-                                .key = m.request.remote_key,
+                                .address = remote_base(m.request) + index * setup_.path_mtu,
+                                .key = remote_key(m.request),
                                 .message_length = m.request.length,
                                 .immediate = m.request.immediate};
 }
@@ -170,7 +179,7 @@ void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) 
 }
 
 SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
-                                 TxPacket& out) {
+                                 unsigned quantum, TxPacket& out) {
   if (!started_) return SendOutcome::kIdle;
   const Sequence end = std::min(window_.next(), window_end());
   const Sequence lost = window_.first_lost(end);
@@ -188,7 +197,7 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
     paced_until_ = links_.cc->next_send() > now ? links_.cc->next_send() : kNever;
     return SendOutcome::kWindowClosed;
   }
-  out.ev = links_.paths->choose(free_ports, again ? window_.record(seq).ev : kNoEv);
+  out.ev = links_.paths->choose(free_ports, again ? window_.record(seq).ev : kNoEv, quantum);
   if (out.ev == kNoEv) return SendOutcome::kNoPath;
 
   wire::Bth& bth = out.packet.bth;

@@ -78,8 +78,10 @@ class Requester {
 
   Status post(TimeNs now, const SendRequest& request);
 
-  // The next data packet. Fills in everything but addresses; `remote_qp` goes into the BTH.
-  SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, TxPacket& out);
+  // The next data packet. Fills in everything but addresses; `remote_qp` goes into the BTH. See
+  // PathSet::choose for `quantum`.
+  SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, unsigned quantum,
+                        TxPacket& out);
   bool paced(TimeNs now) const { return paced_until_ != kNever && paced_until_ > now; }
   // True when there is something that only needs a window and a path.
   bool wants_to_send() const;

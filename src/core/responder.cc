@@ -48,7 +48,7 @@ void Responder::stop() {
 
 void Responder::reset() {
   const auto capacity = static_cast<std::uint32_t>(receives_.capacity());
-  *this = Responder(capacity);
+  *this = Responder(capacity, allow_sends_);
 }
 
 Status Responder::post(const ReceiveRequest& request) {
@@ -65,8 +65,10 @@ bool Responder::pop_completion(Completion& out) {
   out.kind = CompletionKind::kReceive;
   out.status = filled ? CompletionStatus::kSuccess : CompletionStatus::kFlushed;
   out.id = receive.request.id;
-  out.immediate = receive.immediate;
-  out.length = receive.length;
+  out.immediate = receive.filled_by.immediate;
+  out.length = receive.filled_by.length;
+  out.into_receive = receive.filled_by.into_receive;
+  out.has_immediate = filled && receive.filled_by.has_immediate;
   if (filled) --delivered_;
   receives_.pop_front();
   return true;
@@ -89,8 +91,8 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
   const std::uint32_t length = arrival.payload_length;
   drop = check_request(packet, length, memory, domain, answer);
   if (drop != DropReason::kNone) return drop;
+  placement = place(write, length);
   accept(seq, packet, length);
-  placement = {write.address, length};
   if (arrival.congestion_experienced) answer.mark = wire::PathMark::kSkipOnce;
   if (any_corrupt_) forgive_path(arrival.entropy);
   if (!advance(answer)) {
@@ -113,7 +115,10 @@ DropReason Responder::check_request(const wire::Packet& packet, std::uint32_t le
     answer.syndrome = wire::kSyndromeNakInvalidRequest;
     return DropReason::kWrongMessage;
   }
-  if (!memory.allows_write(domain, write.key, write.address, length)) {
+  if (is_send(write)) {
+    const DropReason drop = check_send(write, length, answer);
+    if (drop != DropReason::kNone) return drop;
+  } else if (!memory.allows_write(domain, write.key, write.address, length)) {
     answer.kind = AnswerKind::kNak;
     answer.syndrome = wire::kSyndromeNakRemoteAccess;
     return DropReason::kAccessDenied;
@@ -130,6 +135,34 @@ DropReason Responder::check_request(const wire::Packet& packet, std::uint32_t le
     return DropReason::kWrongMessage;
   }
   return DropReason::kNone;
+}
+
+// The receive a send lands in follows from its number, so its packets may come in any order. A
+// receive not posted yet is worth waiting for; one that is too small is not.
+DropReason Responder::check_send(const wire::Write& write, std::uint32_t length, Answer& answer) {
+  const std::uint32_t position = delivered_ + immediates_ahead(write.receive_msn);
+  if (position >= receives_.size()) {
+    answer.kind = AnswerKind::kNack;
+    answer.reason = wire::NackReason::kNoResource;
+    return DropReason::kNoBuffer;
+  }
+  const bool in_message =
+      write.address <= write.message_length && length <= write.message_length - write.address;
+  if (!in_message || write.message_length > receives_.at(position).request.capacity) {
+    answer.kind = AnswerKind::kNak;
+    answer.syndrome = wire::kSyndromeNakInvalidRequest;
+    return DropReason::kWrongMessage;
+  }
+  return DropReason::kNone;
+}
+
+Placement Responder::place(const wire::Write& write, std::uint32_t length) {
+  if (!is_send(write)) return {.address = write.address, .length = length};
+  const std::uint32_t position = delivered_ + immediates_ahead(write.receive_msn);
+  return {.address = write.address,
+          .length = length,
+          .into_receive = true,
+          .receive_id = receives_.at(position).request.id};
 }
 
 // protocol.md section 2: new in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK, and
@@ -195,7 +228,12 @@ void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t p
   if (wire::ends_message(packet.bth.opcode)) ends_message_.set(seq);
   if (wire::has_immediate(packet.bth.opcode)) {
     has_immediate_.set(seq);
-    stash(immediates_ahead(write.receive_msn)) = {write.immediate, write.message_length, true};
+    stash(immediates_ahead(write.receive_msn)) = {
+        .immediate = write.immediate,
+        .length = write.message_length,
+        .used = true,
+        .into_receive = is_send(write),
+        .has_immediate = !is_send(write) || write.key == kSendImmediateKey};
   }
   highest_ = std::max(highest_, seq);
   ++out_of_order_;
@@ -247,8 +285,7 @@ std::uint8_t Responder::deliver_immediate() {
   if (!early.used) return wire::kSyndromeNakInvalidRequest;
   if (delivered_ == receives_.size()) return wire::kSyndromeNakReceiveQueueEmpty;
   Receive& receive = receives_.at(delivered_);
-  receive.immediate = early.immediate;
-  receive.length = early.length;
+  receive.filled_by = early;
   early.used = MRC_BUG(kStashNotReleased);
   ++delivered_;
   ++immediates_delivered_;

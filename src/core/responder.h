@@ -42,7 +42,8 @@ struct Answer {
 
 class Responder {
  public:
-  explicit Responder(std::uint32_t max_receives) : receives_(max_receives) {}
+  Responder(std::uint32_t max_receives, bool allow_sends)
+      : receives_(max_receives), allow_sends_(allow_sends) {}
 
   // RTR. Allocates the window and the stash.
   void start(const QpReadyToReceive& rtr, QpCounters& counters);
@@ -77,11 +78,12 @@ class Responder {
     std::uint32_t immediate = 0;
     std::uint32_t length = 0;
     bool used = false;
+    bool into_receive = false;
+    bool has_immediate = true;
   };
   struct Receive {
     ReceiveRequest request;
-    std::uint32_t immediate = 0;
-    std::uint32_t length = 0;
+    StashedImmediate filled_by;
   };
   struct CorruptPath {
     std::uint32_t entropy = 0;
@@ -92,6 +94,9 @@ class Responder {
   DropReason refuse(const Arrival& arrival, Answer& answer) const;
   DropReason check_request(const wire::Packet& packet, std::uint32_t length,
                            const MemoryTable& memory, ProtectionDomain domain, Answer& answer);
+  DropReason check_send(const wire::Write& write, std::uint32_t length, Answer& answer);
+  bool is_send(const wire::Write& write) const { return allow_sends_ && is_send_key(write.key); }
+  Placement place(const wire::Write& write, std::uint32_t length);
   bool headers_consistent(const wire::Packet& packet, std::uint32_t payload_length) const;
   std::uint16_t immediates_ahead(std::uint16_t receive_msn) const {
     return static_cast<std::uint16_t>(receive_msn - immediates_delivered_);
@@ -127,6 +132,7 @@ class Responder {
 
   Ring<Receive> receives_;
   std::uint32_t delivered_ = 0;  // receives at the front of the ring that are filled
+  bool allow_sends_ = false;
 
   std::uint32_t bytes_since_sack_ = 0;
   Sequence sweep_ = 0;  // where the next sweeping bitmap starts

@@ -20,11 +20,25 @@ struct SendRequest {
   bool with_immediate = false;
   std::uint32_t immediate = 0;
   bool signaled = true;  // unsignaled requests complete silently unless they fail
+  // A send: the data lands in the receive that the message uses up at the peer, and
+  // `remote_address` and `remote_key` mean nothing. Between queue pairs that allow it only; see
+  // QpConfig::allow_sends.
+  bool into_receive = false;
+
+  bool uses_receive() const { return with_immediate || into_receive; }
 };
 
-// Room for one immediate. The data of the write does not land here.
+// Sends travel as writes with an immediate whose key is one of these two and whose address is the
+// offset in the message. No region ever gets such a key.
+inline constexpr Rkey kSendKey{0xFFFF'FFFE};
+inline constexpr Rkey kSendImmediateKey{0xFFFF'FFFF};  // and the immediate is the program's
+constexpr bool is_send_key(Rkey key) { return key == kSendKey || key == kSendImmediateKey; }
+
+// Room for one immediate, and for a send of up to `capacity` bytes. The data of writes does not
+// land here.
 struct ReceiveRequest {
   std::uint64_t id = 0;
+  std::uint32_t capacity = 0;
 };
 
 enum class CompletionStatus : std::uint8_t {
@@ -48,6 +62,9 @@ struct Completion {
   std::uint64_t id = 0;
   std::uint32_t length = 0;     // bytes of the message
   std::uint32_t immediate = 0;  // receive completions only
+  // Receive completions: the peer sent (the data is in the receive), and gave an immediate.
+  bool into_receive = false;
+  bool has_immediate = false;
 };
 
 }  // namespace mrc::core

@@ -37,12 +37,14 @@ void Pair::connect(int i) {
                                           .seed = static_cast<std::uint64_t>(i) + 7})
                       .value();
   core::Endpoint& endpoint = *self.endpoint;
+  endpoint.set_spray_quantum(options_.spray_quantum);
   TestRandom random(static_cast<std::uint64_t>(i) + 99);
   self.key = endpoint
                  .register_memory(
                      {.address = 0x10000, .length = kMemoryBytes, .remote_write = true}, random)
                  .value();
-  must(endpoint.create_qp({.number = kQp, .max_sends = options_.max_sends}));
+  must(endpoint.create_qp(
+      {.number = kQp, .max_sends = options_.max_sends, .allow_sends = options_.allow_sends}));
   must(endpoint.init_qp(kQp, {.ev_profile = &profile_, .cc = {.algorithm = options_.cc}}));
   must(endpoint.ready_to_receive(kQp, {.remote = address_of(1 - i),
                                        .remote_qp = kQp,
@@ -65,6 +67,21 @@ void Pair::write(std::uint64_t id, std::uint32_t length, std::uint64_t offset, b
                               .remote_key = sides_[1].key,
                               .with_immediate = immediate,
                               .immediate = static_cast<std::uint32_t>(id)}));
+  pump(0);
+}
+
+void Pair::post_receive(std::uint64_t id, std::uint32_t capacity) {
+  sides_[1].receives[id].resize(capacity);
+  must(endpoint(1).post_receive(kQp, {.id = id, .capacity = capacity}));
+}
+
+void Pair::send(std::uint64_t id, std::uint32_t length, bool immediate) {
+  must(endpoint(0).post_send(now_, kQp,
+                             {.id = id,
+                              .length = length,
+                              .with_immediate = immediate,
+                              .immediate = static_cast<std::uint32_t>(id),
+                              .into_receive = true}));
   pump(0);
 }
 
@@ -97,9 +114,12 @@ void Pair::land(const Flight& flight) {
                               .entropy = flight.packet.entropy,
                               .payload_length = flight.packet.payload_length};
   const core::RxResult result = self.endpoint->on_packet(now_, arrival, flight.packet.packet);
-  if (result.placement.length > 0) {
-    std::memcpy(self.memory.data() + (result.placement.address - 0x10000), flight.payload.data(),
-                result.placement.length);
+  const core::Placement& placement = result.placement;
+  if (placement.length > 0) {
+    std::byte* target = placement.into_receive
+                            ? &self.receives.at(placement.receive_id).at(placement.address)
+                            : &self.memory.at(placement.address - 0x10000);
+    std::memcpy(target, flight.payload.data(), placement.length);
   }
   pump(flight.to);
 }

@@ -36,6 +36,8 @@ struct PairOptions {
   std::uint8_t timeout = 8;
   std::uint8_t exponential_retries = core::kMaxExponentialRetries;
   core::CcAlgorithm cc = core::CcAlgorithm::kNscc;
+  bool allow_sends = false;
+  unsigned spray_quantum = 1;
 };
 
 class Pair {
@@ -48,6 +50,7 @@ class Pair {
     std::vector<std::byte> memory = std::vector<std::byte>(kMemoryBytes);
     Rkey key{};
     std::vector<core::Completion> completions;
+    std::map<std::uint64_t, std::vector<std::byte>> receives;  // by id, as long as asked for
     std::vector<core::Event> events;
     std::uint64_t packets_sent = 0;
   };
@@ -67,6 +70,9 @@ class Pair {
   // Posts a write of `length` bytes from offset 0 of side 0's memory to `offset` of side 1's.
   void write(std::uint64_t id, std::uint32_t length, std::uint64_t offset = 0,
              bool immediate = false);
+  // Posts a receive at side 1, and a send of `length` bytes from offset 0 of side 0's memory.
+  void post_receive(std::uint64_t id, std::uint32_t capacity);
+  void send(std::uint64_t id, std::uint32_t length, bool immediate = false);
   // Runs until nothing is in the network and no timer is due before `until`, or until `done` holds.
   void run_until(TimeNs until);
   bool run_until_completions(std::size_t count, TimeNs until);

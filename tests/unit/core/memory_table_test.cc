@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "core/work.h"
 
 namespace mrc::core {
 namespace {
@@ -69,7 +70,7 @@ struct EdgeCase {
 
 constexpr Rkey kKey{0x8000'0001};
 constexpr Rkey kReadOnlyKey{0x0000'0000};
-constexpr Rkey kStaleKey{0xFFFF'FFFF};
+constexpr Rkey kStaleKey{0xFFFF'FFFD};
 constexpr Rkey kTopKey{0x1234'5678};
 constexpr Rkey kEmptyKey{0x7FFF'FFFF};
 constexpr Rkey kUnknownKey{0x8000'0000};
@@ -165,6 +166,14 @@ TEST(MemoryTable, WithoutCapacityRefusesEverything) {
   EXPECT_EQ(table.add(writable(0, 1), keys).status().code(), ErrorCode::kNoSpace);
   EXPECT_FALSE(table.allows_write(kOurs, Rkey{0}, 0, 1));
   EXPECT_EQ(table.remove(Rkey{0}).code(), ErrorCode::kNotFound);
+}
+
+TEST(MemoryTable, NeverGivesARegionAKeyThatMarksSends) {
+  MemoryTable table(4);
+  ScriptedKeys keys{static_cast<std::uint32_t>(kSendKey),
+                    static_cast<std::uint32_t>(kSendImmediateKey), 9};
+  EXPECT_EQ(must_add(table, writable(0, 16), keys), Rkey{9});
+  EXPECT_FALSE(table.allows_write(kOurs, kSendKey, 0, 16));
 }
 
 TEST(MemoryTable, DrawsAgainWhenAKeyIsInUse) {
