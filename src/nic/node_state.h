@@ -1,13 +1,17 @@
 // What a controller has set for a device: port states and profiles. It belongs to the node, not to
 // a process: every process sees it, it survives them all, and it changes only as a whole.
 //
-// On disk: one file in the device's directory, replaced by rename, with version and checksum; a
-// lock file serialises writers. Who may write the directory (or has CAP_NET_ADMIN) is a controller.
-// Which profiles are in use by queue pairs of which process is kept beside it, tied to locks that
-// die with their process.
+// On disk, in the device's directory (docs/controller.md):
+//   state    everything in NodeSnapshot, replaced by rename, with schema version and checksum. What
+//            does not read well is reported in one line and counts as no state.
+//   lock     serialises writers
+//   users/   one locked file for each profile a process uses, and one with its opinions of EVs. The
+//            locks die with their process. Anybody may add to it (mode 1777).
+//   events/  one socket per listener; only controllers may add to it
+// A controller is who owns the directory or has CAP_NET_ADMIN.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,6 +27,14 @@
 
 namespace mrc::nic {
 
+// Limits of what a controller can set, which also bound the state file.
+inline constexpr std::size_t kMaxFormatProfiles = 64;
+inline constexpr std::size_t kMaxEvProfiles = 256;
+inline constexpr std::size_t kMaxCcProfiles = 64;
+inline constexpr std::size_t kMaxNodeEvs = 65'536;  // of all profiles together
+inline constexpr std::size_t kMaxFormatFields = 8 * wire::kEvBytes;
+
+// A profile in INIT is not kept at all: the maps below hold profiles in the other two states.
 enum class ProfileState : std::uint8_t { kInit, kOffline, kOnline };
 enum class EvMode : std::uint8_t { kAuto, kExplicit, kGenerated };
 
@@ -30,14 +42,17 @@ struct EvFormatProfile {
   ProfileState state = ProfileState::kInit;
   wire::EvKind kind{};
   std::vector<std::uint8_t> field_widths;
+  friend bool operator==(const EvFormatProfile&, const EvFormatProfile&) = default;
 };
 
-// One path of an EV profile, expanded: as it stands in packets.
+// One path of an EV profile. A profile may hold several copies of one EV.
 struct ProfileEv {
-  wire::EvValue value;  // as the API shows it
+  wire::EvValue value;  // as it stands in packets (expanded); valid while the profile is online
   PortId port = kNoPort;
   bool denied = false;
   bool populated = false;  // explicit profiles are filled entry by entry
+  wire::EvValue compact;  // as the API shows it; the same as `value` when the profile has no fields
+  friend bool operator==(const ProfileEv&, const ProfileEv&) = default;
 };
 
 struct NodeEvProfile {
@@ -48,6 +63,7 @@ struct NodeEvProfile {
   std::uint32_t event_mask = 0;  // MRC_CTL_EV_GOOD, MRC_CTL_EV_ASSUMED_BAD
   std::vector<wire::EvField> fields;
   std::vector<ProfileEv> evs;
+  friend bool operator==(const NodeEvProfile&, const NodeEvProfile&) = default;
 };
 
 struct NodeCcProfile {
@@ -73,6 +89,8 @@ struct NodeEvEvent {
 
 enum class ProfileKind : std::uint8_t { kEv, kCc };
 
+inline constexpr DurationNs kWriterPatienceNs = 30 * kSecondNs;
+
 class NodeState {
  public:
   // Creates the directory where there is none. `error` is one line for a person.
@@ -85,15 +103,21 @@ class NodeState {
   std::shared_ptr<const NodeSnapshot> snapshot();
 
   // Applies `change` to a copy of the newest state and makes the copy the state, unless it returns
-  // an errno. Writers of all processes take turns. EPERM without the right to.
+  // an errno. Writers of all processes take turns. EPERM without the right to; EBUSY when an EV or
+  // CC profile with users would leave ONLINE; E2BIG beyond the limits above; ETIMEDOUT when another
+  // writer holds the lock for kWriterPatienceNs; ENOTSUP when a newer version wrote the state.
   int update(const std::function<int(NodeSnapshot&)>& change);
+  // Whether update() would be allowed: 0 or EPERM.
+  int may_update() const;
 
   // Becomes readable when the state may have changed; call acknowledge_change() then.
   int change_descriptor() const;
   void acknowledge_change();
 
   // Queue pairs of this process that use a profile: +1 and -1. Released by the kernel when the
-  // process dies. in_use() counts the whole node.
+  // process dies. in_use() counts the whole node. EINVAL unless the profile is ONLINE; EACCES when
+  // the directory of another user has no users/ that takes us. Look at snapshot() after it, not
+  // before: from then on the profile cannot go away.
   int add_user(ProfileKind kind, std::uint64_t id);
   void remove_user(ProfileKind kind, std::uint64_t id);
   bool in_use(ProfileKind kind, std::uint64_t id);
@@ -102,8 +126,16 @@ class NodeState {
   // opinion on the node counts. Forgotten when the process dies.
   void publish_ev_state(std::uint64_t profile_id, const ProfileEv& ev, core::EvState state);
   core::EvState ev_state(std::uint64_t profile_id, const ProfileEv& ev);
+  // All EVs of a profile that somebody thinks ill of; one entry each.
+  struct EvOpinion {
+    wire::EvValue value;
+    PortId port = kNoPort;
+    core::EvState state = core::EvState::kGood;
+  };
+  std::vector<EvOpinion> ev_opinions(std::uint64_t profile_id);
 
   // Events go to every listener of the node; a slow listener misses some (counted), nobody waits.
+  // Only those that the profile's event mask selects are sent.
   void send_event(const NodeEvEvent& event);
   class Listener {
    public:
@@ -112,6 +144,7 @@ class NodeState {
     virtual bool next(NodeEvEvent& event) = 0;  // false: none
     virtual std::uint64_t missed() const = 0;
   };
+  // None when we may not listen or there is no descriptor left; errno says which.
   std::unique_ptr<Listener> listen();
 
  private:

@@ -1,0 +1,34 @@
+// Events of EVs from any process to the listeners of a node, as datagrams to sockets in events/.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "nic/node_state.h"
+#include "nic/node_state_files.h"
+
+namespace mrc::nic {
+
+// Threads: any.
+class EventSender {
+ public:
+  explicit EventSender(std::string directory);
+  // To everybody who listens, without waiting for anybody.
+  void send(const NodeEvEvent& event);
+
+ private:
+  const std::string directory_;
+  const std::uint64_t id_;  // tells listeners which sequence a datagram belongs to
+  std::mutex mutex_;
+  node_files::Descriptor socket_;
+  // Sent or lost so far, by listener, so that it notices what it missed.
+  std::map<std::string, std::uint64_t> sequence_;
+};
+
+// None on failure; errno says why.
+std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory);
+
+}  // namespace mrc::nic
