@@ -1,0 +1,353 @@
+#include "api/queue_pair.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "api/log.h"
+
+namespace mrc::api {
+namespace {
+
+// Verbs attributes without a meaning here, or with one only in passing: never a reason to fail.
+constexpr int kTolerated = IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_TIMEOUT |
+                           IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER |
+                           IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |
+                           IBV_QP_PATH_MIG_STATE;
+constexpr int kRights = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
+constexpr int kPeer = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+
+constexpr std::uint32_t kPsnMask = 0xff'ffff;
+constexpr std::uint32_t kMaxQpNumber = 0xff'ffff;
+// 4.096 us * 2^t of verbs is 1.024 us * 2^(t+2) of MRC.
+constexpr unsigned kTimeoutShift = 2;
+// Verbs programs count on a few seconds of patience; a processor that others use needs them.
+constexpr unsigned kPatience = 4;
+
+struct Step {
+  ibv_qp_state from;
+  ibv_qp_state to;
+  int verbs_mask;
+  int mrc_mask;
+};
+constexpr int kInitMrc =
+    MRC_QP_EV_PROFILE_ID | MRC_QP_CC_PROFILE_ID | MRC_QP_HINT | MRC_QP_VENDOR_CFG;
+constexpr int kRtrMrc = MRC_QP_MAX_WIMM_DEST | MRC_QP_MPR_DEST | MRC_QP_CAP | MRC_QP_VENDOR_CFG;
+constexpr int kRtsMrc =
+    MRC_QP_MAX_WIMM | MRC_QP_MPR | MRC_QP_RETRY_CNT | MRC_QP_TIMEOUT | MRC_QP_VENDOR_CFG;
+constexpr std::array<Step, 5> kSteps{{
+    {IBV_QPS_RESET, IBV_QPS_INIT, kTolerated | kRights | kPeer | IBV_QP_SQ_PSN, kInitMrc},
+    {IBV_QPS_INIT, IBV_QPS_INIT, kTolerated | kRights | kPeer | IBV_QP_SQ_PSN, 0},
+    {IBV_QPS_INIT, IBV_QPS_RTR, kTolerated | kRights | kPeer | IBV_QP_SQ_PSN, kRtrMrc},
+    {IBV_QPS_RTR, IBV_QPS_RTS, kTolerated | kRights | IBV_QP_SQ_PSN, kRtsMrc},
+    {IBV_QPS_RTS, IBV_QPS_RTS, kTolerated | kRights, 0},
+}};
+
+const Step* find_step(ibv_qp_state from, ibv_qp_state to) {
+  const auto* const found = std::find_if(kSteps.begin(), kSteps.end(), [&](const Step& step) {
+    return step.from == from && step.to == to;
+  });
+  return found == kSteps.end() ? nullptr : found;
+}
+
+bool has(int mask, int bit) { return (mask & bit) != 0; }
+
+std::uint8_t at_most(unsigned value, std::uint8_t limit) {
+  return static_cast<std::uint8_t>(std::min<unsigned>(value, limit));
+}
+
+}  // namespace
+
+wire::IpAddress address_of(const ibv_gid& gid) {
+  static constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  wire::IpAddress address;
+  address.is_v4 = std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
+  if (address.is_v4) {
+    std::memcpy(address.bytes.data(), gid.raw + kMapped.size(), 4);
+  } else {
+    std::memcpy(address.bytes.data(), gid.raw, sizeof gid.raw);
+  }
+  return address;
+}
+
+ibv_gid gid_of(const wire::IpAddress& address) {
+  ibv_gid gid{};
+  if (address.is_v4) {
+    gid.raw[10] = gid.raw[11] = 0xff;
+    std::memcpy(gid.raw + 12, address.bytes.data(), 4);
+  } else {
+    std::memcpy(gid.raw, address.bytes.data(), sizeof gid.raw);
+  }
+  return gid;
+}
+
+std::uint32_t mtu_bytes(ibv_mtu mtu) {
+  return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128U << mtu : 0;
+}
+
+ibv_mtu mtu_within(std::uint32_t bytes) {
+  ibv_mtu mtu = IBV_MTU_4096;
+  while (mtu > IBV_MTU_256 && mtu_bytes(mtu) > bytes)
+    mtu = static_cast<ibv_mtu>(mtu - 1);
+  return mtu;
+}
+
+int QueuePair::create(std::shared_ptr<nic::Device> device, Dialect dialect, nic::QpSetup& setup) {
+  const int error = device->create_queue_pair(setup, pair_);
+  if (error != 0) return error;
+  device_ = std::move(device);
+  dialect_ = dialect;
+  set_defaults(attributes_);
+  return 0;
+}
+
+void QueuePair::set_defaults(Attributes& attributes) const {
+  attributes = {};
+  const core::QpReadyToReceive rtr;
+  const core::QpReadyToSend& rts = device_->config().retry;
+  attributes.verbs.path_mtu = mtu_within(device_->path_mtu());
+  attributes.verbs.port_num = 1;
+  attributes.verbs.cap = {.max_send_wr = pair_->setup().max_sends,
+                          .max_recv_wr = pair_->setup().max_receives,
+                          .max_send_sge = pair_->setup().max_send_buffers,
+                          .max_recv_sge = pair_->setup().max_receive_buffers,
+                          .max_inline_data = pair_->setup().max_inline};
+  attributes.mrc.mpr = {.mpr = rts.mpr, .mpr_dest = rtr.mpr_dest};
+  attributes.mrc.wimm = {.max_wimm = rts.max_wimm, .max_wimm_dest = rtr.max_wimm_dest};
+  attributes.mrc.timeout = rts.timeout;
+  attributes.mrc.retry = {.linear_cnt = rts.linear_retries, .exp_cnt = rts.exponential_retries};
+}
+
+ibv_qp_state QueuePair::state() const {
+  switch (pair_->state()) {
+    case core::QpState::kReset:
+      return IBV_QPS_RESET;
+    case core::QpState::kInit:
+      return IBV_QPS_INIT;
+    case core::QpState::kReadyToReceive:
+      return IBV_QPS_RTR;
+    case core::QpState::kReadyToSend:
+      return IBV_QPS_RTS;
+    case core::QpState::kError:
+      return IBV_QPS_ERR;
+  }
+  return IBV_QPS_UNKNOWN;
+}
+
+int QueuePair::check_masks(const QpChange& change, ibv_qp_state from, ibv_qp_state to) const {
+  if (to == IBV_QPS_ERR || to == IBV_QPS_RESET) {
+    if (!has(change.verbs_mask, IBV_QP_STATE)) return EINVAL;
+    return has(change.verbs_mask, ~kTolerated) || change.mrc_mask != 0 ? EINVAL : 0;
+  }
+  const Step* step = find_step(from, to);
+  if (step == nullptr) return EINVAL;
+  if (has(change.verbs_mask, ~step->verbs_mask)) return EINVAL;
+  if (has(change.mrc_mask, ~step->mrc_mask)) return EINVAL;
+  if (dialect_ == Dialect::kMrc) return 0;
+  int needed = 0;
+  if (to == IBV_QPS_RTR) needed = IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (from == IBV_QPS_RTR) needed = IBV_QP_SQ_PSN;
+  return (change.verbs_mask & needed) == needed ? 0 : EINVAL;
+}
+
+// MRC's own timers follow those of verbs, as long as the program does not set both.
+void QueuePair::merge_timers(const QpChange& change, Attributes& into) {
+  const ibv_qp_attr& attr = *change.verbs;
+  if (has(change.verbs_mask, IBV_QP_RETRY_CNT)) {
+    into.verbs.retry_cnt = attr.retry_cnt;
+    const std::uint8_t linear = at_most(attr.retry_cnt, core::kMaxLinearRetries);
+    into.mrc.retry.linear_cnt = linear;
+    into.mrc.retry.exp_cnt =
+        at_most(kPatience + attr.retry_cnt - linear, core::kMaxExponentialRetries);
+  }
+  if (!has(change.verbs_mask, IBV_QP_TIMEOUT)) return;
+  into.verbs.timeout = attr.timeout;
+  if (attr.timeout > 0) {
+    into.mrc.timeout = at_most(attr.timeout + kTimeoutShift, core::kMaxTimeout);
+  } else {
+    // In verbs a timer of 0 never gives up.
+    into.mrc.retry.exp_cnt = core::kMaxExponentialRetries;
+  }
+}
+
+int QueuePair::merge_verbs(const QpChange& change, Attributes& into) const {
+  const int mask = change.verbs_mask;
+  if (mask == 0) return 0;
+  const ibv_qp_attr& attr = *change.verbs;
+  ibv_qp_attr& to = into.verbs;
+  if (has(mask, IBV_QP_PKEY_INDEX)) {
+    if (attr.pkey_index != 0) return EINVAL;
+    to.pkey_index = 0;
+  }
+  if (has(mask, IBV_QP_PORT)) {
+    const bool exists = attr.port_num >= 1 && attr.port_num <= device_->config().planes.size();
+    if (!exists && dialect_ == Dialect::kVerbs) return EINVAL;
+    if (exists) to.port_num = attr.port_num;
+  }
+  if (has(mask, IBV_QP_PATH_MTU)) {
+    if (mtu_bytes(attr.path_mtu) == 0) return EINVAL;
+    to.path_mtu = attr.path_mtu;
+  }
+  if (has(mask, IBV_QP_DEST_QPN)) {
+    if (attr.dest_qp_num > kMaxQpNumber) return EINVAL;
+    to.dest_qp_num = attr.dest_qp_num;
+  }
+  if (has(mask, IBV_QP_AV)) {
+    const ibv_ah_attr& ah = attr.ah_attr;
+    if (ah.is_global == 0 || ah.grh.sgid_index >= kGidCount) return EINVAL;
+    if (address_of(ah.grh.dgid) == wire::IpAddress{}) return EINVAL;
+    to.ah_attr = ah;
+    into.has_peer = true;
+  }
+  if (has(mask, IBV_QP_ACCESS_FLAGS)) to.qp_access_flags = attr.qp_access_flags;
+  if (has(mask, IBV_QP_RQ_PSN)) to.rq_psn = attr.rq_psn & kPsnMask;
+  if (has(mask, IBV_QP_SQ_PSN)) to.sq_psn = attr.sq_psn & kPsnMask;
+  if (has(mask, IBV_QP_RNR_RETRY)) to.rnr_retry = attr.rnr_retry;
+  if (has(mask, IBV_QP_MIN_RNR_TIMER)) to.min_rnr_timer = attr.min_rnr_timer;
+  if (has(mask, IBV_QP_MAX_QP_RD_ATOMIC)) to.max_rd_atomic = attr.max_rd_atomic;
+  if (has(mask, IBV_QP_MAX_DEST_RD_ATOMIC)) to.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+  merge_timers(change, into);
+  return 0;
+}
+
+int QueuePair::merge_mrc(const QpChange& change, Attributes& into) const {
+  const int mask = change.mrc_mask;
+  if (mask == 0) return 0;
+  const mrc_qp_attr& attr = *change.mrc;
+  mrc_qp_attr& to = into.mrc;
+  const nic::DeviceLimits& limits = device_->limits();
+  if (has(mask, MRC_QP_MPR)) {
+    if (attr.mpr.mpr == 0 || attr.mpr.mpr > limits.max_window_units) return EINVAL;
+    to.mpr.mpr = attr.mpr.mpr;
+  }
+  if (has(mask, MRC_QP_MPR_DEST)) {
+    if (attr.mpr.mpr_dest == 0 || attr.mpr.mpr_dest > limits.max_window_units) return EINVAL;
+    to.mpr.mpr_dest = attr.mpr.mpr_dest;
+  }
+  if (has(mask, MRC_QP_MAX_WIMM)) {
+    if (attr.wimm.max_wimm > limits.max_immediates) return EINVAL;
+    to.wimm.max_wimm = attr.wimm.max_wimm;
+  }
+  if (has(mask, MRC_QP_MAX_WIMM_DEST)) {
+    if (attr.wimm.max_wimm_dest > limits.max_immediates) return EINVAL;
+    to.wimm.max_wimm_dest = attr.wimm.max_wimm_dest;
+  }
+  if (has(mask, MRC_QP_TIMEOUT)) {
+    if (attr.timeout > core::kMaxTimeout) return EINVAL;
+    to.timeout = attr.timeout;
+  }
+  if (has(mask, MRC_QP_RETRY_CNT)) {
+    if (attr.retry.linear_cnt > core::kMaxLinearRetries) return EINVAL;
+    if (attr.retry.exp_cnt > core::kMaxExponentialRetries) return EINVAL;
+    to.retry = attr.retry;
+  }
+  if (has(mask, MRC_QP_CAP)) {
+    constexpr std::uint32_t kKnown = MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED |
+                                     MRC_QP_CAP_DYNAMIC_MPR | MRC_QP_CAP_SVC_TIME_DEST_UNSUPPORTED;
+    if ((attr.cap & ~kKnown) != 0) return EINVAL;
+    to.cap = attr.cap;
+  }
+  if (has(mask, MRC_QP_EV_PROFILE_ID)) to.profile.ev_profile_id = attr.profile.ev_profile_id;
+  if (has(mask, MRC_QP_CC_PROFILE_ID)) to.profile.cc_profile_id = attr.profile.cc_profile_id;
+  if (has(mask, MRC_QP_HINT)) {
+    to.qp_hint = attr.qp_hint;
+    into.hints = change.hints;
+  }
+  if (has(mask, MRC_QP_VENDOR_CFG)) {
+    std::memcpy(to.vendor_cfg, attr.vendor_cfg, sizeof to.vendor_cfg);
+  }
+  into.mrc_given |= mask;
+  return 0;
+}
+
+int QueuePair::merge(const QpChange& change, Attributes& into) const {
+  const int error = merge_verbs(change, into);
+  return error != 0 ? error : merge_mrc(change, into);
+}
+
+int QueuePair::modify(const QpChange& change) {
+  if (change.verbs_mask != 0 && change.verbs == nullptr) return EINVAL;
+  if (change.mrc_mask != 0 && change.mrc == nullptr) return EINVAL;
+  const std::lock_guard lock(mutex_);
+  const ibv_qp_state from = state();
+  ibv_qp_state to = from;
+  if (has(change.verbs_mask, IBV_QP_STATE)) to = change.verbs->qp_state;
+  if (has(change.verbs_mask, IBV_QP_CUR_STATE) && change.verbs->cur_qp_state != from) {
+    return EINVAL;
+  }
+  int error = check_masks(change, from, to);
+  if (error != 0) return error;
+  if (to == IBV_QPS_ERR) return pair_->to_error();
+  Attributes wanted = attributes_;
+  if (to == IBV_QPS_RESET) {
+    error = pair_->to_reset();
+    if (error == 0) set_defaults(attributes_);
+    return error;
+  }
+  error = merge(change, wanted);
+  if (error != 0) return error;
+  error = apply(wanted, from, to);
+  if (error == 0) attributes_ = wanted;
+  return error;
+}
+
+int QueuePair::apply(const Attributes& wanted, ibv_qp_state from, ibv_qp_state to) {
+  if (from == to) return 0;
+  if (to == IBV_QPS_INIT) return to_init(wanted);
+  if (to == IBV_QPS_RTR) return to_rtr(wanted);
+  return to_rts(wanted);
+}
+
+int QueuePair::to_init(const Attributes& wanted) {
+  nic::QpProfiles profiles;
+  profiles.has_ev_profile = has(wanted.mrc_given, MRC_QP_EV_PROFILE_ID);
+  profiles.has_cc_profile = has(wanted.mrc_given, MRC_QP_CC_PROFILE_ID);
+  profiles.ev_profile = wanted.mrc.profile.ev_profile_id;
+  profiles.cc_profile = wanted.mrc.profile.cc_profile_id;
+  profiles.hints = wanted.hints;
+  return pair_->to_init(profiles);
+}
+
+// A queue pair that was given no peer is its own.
+int QueuePair::to_rtr(const Attributes& wanted) {
+  nic::QpPeer peer;
+  core::QpReadyToReceive& settings = peer.settings;
+  peer.gid = device_->gid();
+  settings.remote_qp = pair_->number();
+  if (wanted.has_peer) {
+    peer.gid = address_of(wanted.verbs.ah_attr.grh.dgid);
+    settings.remote_qp = QpNumber{wanted.verbs.dest_qp_num};
+  }
+  settings.first_psn = Psn{wanted.verbs.rq_psn};
+  settings.path_mtu = std::min(mtu_bytes(wanted.verbs.path_mtu), device_->path_mtu());
+  settings.max_wimm_dest = wanted.mrc.wimm.max_wimm_dest;
+  settings.mpr_dest = wanted.mrc.mpr.mpr_dest;
+  settings.dynamic_mpr = (wanted.mrc.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0;
+  if (settings.path_mtu < mtu_bytes(wanted.verbs.path_mtu)) {
+    log(LogLevel::kInfo, "queue pair %u: the program asks for packets of %u bytes, %s carries %u",
+        number(), mtu_bytes(wanted.verbs.path_mtu), device_->config().name.c_str(),
+        settings.path_mtu);
+  }
+  return pair_->to_rtr(peer);
+}
+
+int QueuePair::to_rts(const Attributes& wanted) {
+  core::QpReadyToSend settings = device_->config().retry;
+  settings.first_psn = Psn{wanted.verbs.sq_psn};
+  settings.max_wimm = wanted.mrc.wimm.max_wimm;
+  settings.mpr = wanted.mrc.mpr.mpr;
+  settings.timeout = wanted.mrc.timeout;
+  settings.linear_retries = wanted.mrc.retry.linear_cnt;
+  settings.exponential_retries = wanted.mrc.retry.exp_cnt;
+  return pair_->to_rts(settings);
+}
+
+void QueuePair::query(ibv_qp_attr& verbs, mrc_qp_attr& mrc) {
+  const std::lock_guard lock(mutex_);
+  verbs = attributes_.verbs;
+  verbs.qp_state = verbs.cur_qp_state = state();
+  mrc = attributes_.mrc;
+}
+
+}  // namespace mrc::api
