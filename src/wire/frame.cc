@@ -195,27 +195,6 @@ std::size_t build_tunnel(const FrameFormat& format, const FrameHeader& header,
   return at;
 }
 
-std::size_t total_length(PayloadPieces payload) {
-  std::size_t length = 0;
-  for (const auto piece : payload)
-    length += piece.size();
-  return length;
-}
-
-void write_icrc(std::span<std::byte> out, std::uint32_t value) {
-  for (std::size_t i = 0; i < kIcrcLength; ++i) {
-    out[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
-  }
-}
-
-std::uint32_t read_icrc(std::span<const std::byte> bytes) {
-  std::uint32_t value = 0;
-  for (std::size_t i = kIcrcLength; i-- > 0;) {
-    value = value << 8 | std::to_integer<std::uint32_t>(bytes[i]);
-  }
-  return value;
-}
-
 Icrc icrc_of_headers(std::span<const std::byte> ip_and_udp) {
   Icrc icrc;
   const std::size_t ip_length = ip_and_udp.size() - kUdpHeaderLength;
@@ -231,7 +210,7 @@ DropReason check_icrc(std::span<const std::byte> frame, const Layout& layout,
   transport = frame.subspan(layout.transport, layout.end - layout.transport - kIcrcLength);
   Icrc icrc = icrc_of_headers(frame.subspan(layout.ip, layout.transport - layout.ip));
   icrc.add_transport(transport);
-  const std::uint32_t sent = read_icrc(frame.subspan(layout.end - kIcrcLength, kIcrcLength));
+  const std::uint32_t sent = load_icrc(frame.subspan(layout.end - kIcrcLength, kIcrcLength));
   return icrc.value() == sent ? DropReason::kNone : DropReason::kBadIcrc;
 }
 
@@ -289,11 +268,18 @@ std::size_t frame_length(const FrameFormat& format, const FrameHeader& header, c
          pad_length(payload_length) + kIcrcLength;
 }
 
+std::size_t payload_bytes(PayloadPieces payload) {
+  std::size_t length = 0;
+  for (const auto piece : payload)
+    length += piece.size();
+  return length;
+}
+
 std::size_t build_frame(const FrameFormat& format, const FrameHeader& header, const Packet& packet,
                         PayloadPieces payload, std::span<std::byte> out) {
   MRC_ASSERT(header.source.is_v4 == header.destination.is_v4);
   MRC_ASSERT(!header.srv6 || !header.source.is_v4);
-  const std::size_t payload_length = total_length(payload);
+  const std::size_t payload_length = payload_bytes(payload);
   MRC_ASSERT(payload_length == 0 || is_write(packet.bth.opcode));
   const std::size_t length = frame_length(format, header, packet, payload_length);
   const std::size_t transport_at = frame_overhead(format, header);
@@ -318,7 +304,7 @@ std::size_t build_frame(const FrameFormat& format, const FrameHeader& header, co
 
   Icrc icrc = icrc_of_headers(out.subspan(ip_at, transport_at - ip_at));
   icrc.add_transport(out.subspan(transport_at, at - transport_at));
-  write_icrc(out.subspan(at, kIcrcLength), icrc.value());
+  store_icrc(icrc.value(), out.subspan(at, kIcrcLength));
   return length;
 }
 

@@ -81,6 +81,7 @@ struct FrameHeader {
 
 // Pieces of a payload, in order.
 using PayloadPieces = std::span<const std::span<const std::byte>>;
+[[nodiscard]] std::size_t payload_bytes(PayloadPieces payload);
 
 // Bytes in front of the transport part.
 [[nodiscard]] std::size_t frame_overhead(const FrameFormat& format, const FrameHeader& header);

@@ -109,6 +109,20 @@ std::uint32_t crc32_update(std::uint32_t state, std::span<const std::byte> bytes
   return function_of(method)(state, bytes);
 }
 
+void store_icrc(std::uint32_t value, std::span<std::byte> out) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    out[i] = static_cast<std::byte>(value >> (8 * i) & 0xFF);
+  }
+}
+
+std::uint32_t load_icrc(std::span<const std::byte> bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 4; i-- > 0;) {
+    value = value << 8 | std::to_integer<std::uint32_t>(bytes[i]);
+  }
+  return value;
+}
+
 Icrc::Icrc() : state_(start_state()) {}
 
 void Icrc::add_ip_header(std::span<const std::byte> header) {

@@ -37,6 +37,10 @@ class Icrc {
   std::uint32_t state_;
 };
 
+// The four bytes of a value on the wire. The span holds at least four.
+void store_icrc(std::uint32_t value, std::span<std::byte> out);
+[[nodiscard]] std::uint32_t load_icrc(std::span<const std::byte> bytes);
+
 // How the running machine computes CRC-32. All give the same result.
 enum class CrcMethod : std::uint8_t {
   kTable,         // any machine: eight tables of 1 KiB

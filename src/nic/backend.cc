@@ -1,0 +1,14 @@
+#include "nic/backend.h"
+
+#include "nic/udp_backend.h"
+
+namespace mrc::nic {
+
+BackendResult open_backend(const DeviceConfig& config) {
+  if (config.planes.empty() || config.planes.size() > kMaxPorts) {
+    return {.backend = nullptr, .error = config.name + ": a device has 1 to 16 planes"};
+  }
+  return open_udp_backend(config);
+}
+
+}  // namespace mrc::nic
