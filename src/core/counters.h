@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "base/types.h"
 #include "wire/drop_reason.h"
@@ -49,7 +50,7 @@ struct PortCounters {
 
 struct EndpointCounters {
   std::array<std::uint64_t, kDropReasonCount> drops{};  // index 0 counts packets used
-  std::array<PortCounters, kMaxPorts> ports{};          // index 0 is port 1
+  std::vector<PortCounters> ports;                      // index 0 is port 1
   std::uint64_t events_dropped = 0;
   std::uint64_t control_dropped = 0;  // answers given up because the control queue was full
 };

@@ -22,7 +22,9 @@ Endpoint::Impl::Impl(const EndpointConfig& endpoint_config)
       completions(endpoint_config.max_qps),
       timers(endpoint_config.max_qps),
       endpoint_probes(endpoint_config.endpoint_request_capacity),
-      next_status_id(static_cast<std::uint16_t>(prng.next32())) {}
+      next_status_id(static_cast<std::uint16_t>(prng.next32())) {
+  counters.ports.resize(endpoint_config.port_count);
+}
 
 Endpoint::Endpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Endpoint::~Endpoint() = default;

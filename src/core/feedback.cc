@@ -104,7 +104,7 @@ EvIndex Requester::answered_ev(const wire::Sack& sack, Sequence trigger) const {
   const EvProfile& profile = links_.paths->profile();
   if (window_.contains(trigger)) {
     const EvIndex ev = window_.record(trigger).ev;
-    if (profile.matches(ev, sack.entropy)) return ev;
+    if (ev != kNoEv && profile.matches(ev, sack.entropy)) return ev;
   }
   return sack.mark == wire::PathMark::kNone ? kNoEv : profile.find(sack.entropy);
 }

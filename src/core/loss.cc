@@ -46,7 +46,8 @@ void Requester::detect_by_path_order(TimeNs now, const SackView& view) {
 void Requester::detect_by_time(TimeNs now, const SackView& view) {
   const DurationNs allowance = reorder_allowance();
   // When everything waits for it, a packet on a slow path is not waited for.
-  const bool hedging = segmented_ == posted_ || window_.next() >= window_end();
+  const bool hedging =
+      segmented_ == posted_ || window_.next() >= window_end() || window_.free_records() == 0;
   Sequence seq = window_.earliest_sent();
   for (unsigned step = 0; seq != SendWindow::kEnd && step < kMaxTimeScan; ++step) {
     const PacketRecord& packet = window_.record(seq);

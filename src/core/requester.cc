@@ -43,7 +43,8 @@ void Requester::start_probing(const RequesterLinks& links) {
 void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links) {
   setup_ = setup;
   window_psns_ = setup.rts.mpr * kWindowUnitPsns;
-  window_ = SendWindow(window_psns_, links.paths->size(), first_sequence(setup.rts.first_psn));
+  window_ = SendWindow(window_psns_, links.paths->size(), first_sequence(setup.rts.first_psn),
+                       setup.rts.max_outstanding);
   start_probing(links);
   progress_at_ = activity_at_ = now;
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
@@ -97,7 +98,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
 
 bool Requester::may_send_new() const {
   const Sequence end = window_end() + (MRC_BUG(kWindowOneTooLong) ? 1 : 0);
-  if (segmented_ == posted_ || window_.next() >= end) return false;
+  if (segmented_ == posted_ || window_.next() >= end || window_.free_records() == 0) return false;
   if (message_open_ || !message(segmented_).request.uses_receive()) return true;
   const std::uint64_t in_flight = immediates_started_ - immediates_completed_;
   return in_flight < setup_.rts.max_wimm || MRC_BUG(kIgnoresImmediateLimit);
@@ -109,18 +110,18 @@ bool Requester::wants_to_send() const {
   return window_.first_lost(end) < end || may_send_new();
 }
 
-std::uint64_t Requester::message_number(std::uint16_t slot) const {
-  const std::uint64_t size = messages_.size();
-  return completed_ + (slot + size - completed_ % size) % size;
-}
-
+// Messages follow each other in the sequence, so halving finds the last that starts at or before.
 std::uint64_t Requester::unfinished_message_with(Sequence seq) const {
-  const std::uint64_t end = segmented_ + (message_open_ ? 1 : 0);
-  if (!started_ || seq >= window_.next()) return kNoMessage;
-  for (std::uint64_t m = completed_; m < end; ++m) {
-    if (seq >= message(m).first && seq - message(m).first < message(m).packets) return m;
+  std::uint64_t from = completed_;
+  std::uint64_t end = segmented_ + (message_open_ ? 1 : 0);
+  if (!started_ || from == end || seq < message(from).first || seq >= window_.next()) {
+    return kNoMessage;
   }
-  return kNoMessage;
+  while (end - from > 1) {
+    const std::uint64_t middle = from + (end - from) / 2;
+    (message(middle).first <= seq ? from : end) = middle;
+  }
+  return from;
 }
 
 void Requester::begin_message(Message& m) {
@@ -161,16 +162,15 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
 bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
   const Message& m = message(segmented_);
   const bool ends_backlog = segmented_ + 1 == posted_ && seq + 1 == m.first + m.packets;
-  if (ends_backlog || seq + 1 >= window_end()) return true;
+  if (ends_backlog || seq + 1 >= window_end() || window_.free_records() == 1) return true;
   const std::int64_t in_flight = links_.cc->in_flight_bytes() + nominal_bytes;
   const std::int64_t window = links_.cc->window_bytes();
   return in_flight + nominal_bytes > window || window < setup_.sack_threshold_bytes;
 }
 
 void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
-  const auto slot = static_cast<std::uint16_t>(segmented_ % messages_.size());
   const Message& m = message(segmented_);
-  window_.append(now, ev, slot, nominal_bytes);
+  window_.append(now, ev, nominal_bytes);
   if (window_.next() == m.first + m.packets) {
     ++segmented_;
     message_open_ = false;
@@ -189,8 +189,8 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
     if (!message_open_) begin_message(message(segmented_));
   }
   const Sequence seq = again ? lost : window_.next();
-  const std::uint64_t number =
-      again ? message_number(window_.record(seq).message_slot) : segmented_;
+  const std::uint64_t number = again ? unfinished_message_with(seq) : segmented_;
+  MRC_ASSERT(number != kNoMessage);
   build_write(message(number), number, seq, out);
   const std::uint32_t nominal = wire::nominal_size(out.packet, out.payload_length);
   if (!links_.cc->may_send(now, nominal)) {

@@ -174,9 +174,7 @@ class Requester {
   void commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
   void count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal);
   EvIndex choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path);
-  std::uint64_t message_number(std::uint16_t slot) const;
-  // The message that holds a sent packet and is not complete; kNoMessage when there is none. Error
-  // paths only: it searches.
+  // The message that holds a sent packet and is not complete; kNoMessage when there is none.
   static constexpr std::uint64_t kNoMessage = ~std::uint64_t{0};
   std::uint64_t unfinished_message_with(Sequence seq) const;
   bool work_outstanding() const { return completed_ < posted_; }

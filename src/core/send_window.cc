@@ -1,30 +1,36 @@
 #include "core/send_window.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/assert.h"
 
 namespace mrc::core {
 
-SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first)
-    : records_(std::bit_ceil(packets < 128 ? 128U : packets)),
+SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first,
+                       std::uint32_t outstanding)
+    : records_(outstanding == 0 ? packets : std::min(outstanding, packets)),
+      index_(std::bit_ceil(std::max(packets, 128U)), kNil),
+      free_(0),
       ev_lists_(evs),
-      acknowledged_(static_cast<std::uint32_t>(records_.size())),
-      lost_(static_cast<std::uint32_t>(records_.size())),
-      overtaken_(static_cast<std::uint32_t>(records_.size())),
-      mask_(records_.size() - 1),
+      acknowledged_(static_cast<std::uint32_t>(index_.size())),
+      lost_(static_cast<std::uint32_t>(index_.size())),
+      overtaken_(static_cast<std::uint32_t>(index_.size())),
+      mask_(index_.size() - 1),
       oldest_(first),
       next_(first) {
-  MRC_ASSERT(records_.size() < kNil);
+  MRC_ASSERT(index_.size() < kNil && !records_.empty());
+  for (std::size_t i = 0; i + 1 < records_.size(); ++i)
+    records_[i].newer = static_cast<std::uint16_t>(i + 1);
+  records_.back().newer = kNil;
 }
 
-Sequence SendWindow::sequence_of(std::uint16_t slot_number) const {
-  if (slot_number == kNil) return kEnd;
-  return oldest_ + ((slot_number - oldest_) & mask_);
+Sequence SendWindow::sequence_of(std::uint16_t record_number) const {
+  if (record_number == kNil) return kEnd;
+  return oldest_ + ((records_[record_number].slot - oldest_) & mask_);
 }
 
-void SendWindow::link(Sequence seq) {
-  const std::uint16_t self = slot(seq);
+void SendWindow::link(std::uint16_t self) {
   PacketRecord& packet = records_[self];
   List& on_path = path(packet.ev);
   packet.older = order_.tail;
@@ -40,7 +46,7 @@ void SendWindow::link(Sequence seq) {
 }
 
 void SendWindow::unlink(Sequence seq) {
-  PacketRecord& packet = records_[slot(seq)];
+  PacketRecord& packet = open_record(seq);
   List& on_path = path(packet.ev);
   (packet.older == kNil ? order_.head : records_[packet.older].newer) = packet.newer;
   (packet.newer == kNil ? order_.tail : records_[packet.newer].older) = packet.older;
@@ -51,22 +57,23 @@ void SendWindow::unlink(Sequence seq) {
   in_flight_bytes_ -= packet.nominal_bytes;
 }
 
-void SendWindow::append(TimeNs now, EvIndex ev, std::uint16_t message_slot,
-                        std::uint32_t nominal_bytes) {
-  MRC_ASSERT(next_ - oldest_ <= mask_);
-  PacketRecord& packet = records_[slot(next_)];
-  packet = {.sent_at = now,
-            .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
-            .message_slot = message_slot,
-            .ev = ev,
-            .state = PacketState::kInFlight,
-            .transmissions = 1};
-  link(next_);
+void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
+  MRC_ASSERT(next_ - oldest_ <= mask_ && free_ != kNil);
+  const std::uint16_t self = free_;
+  free_ = records_[self].newer;
+  records_[self] = {.sent_at = now,
+                    .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
+                    .slot = slot(next_),
+                    .ev = ev,
+                    .state = PacketState::kInFlight,
+                    .transmissions = 1};
+  index_[slot(next_)] = self;
+  link(self);
   ++next_;
 }
 
 void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
-  PacketRecord& packet = records_[slot(seq)];
+  PacketRecord& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kLost);
   packet.sent_at = now;
   packet.ev = ev;
@@ -74,24 +81,30 @@ void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
   packet.state = PacketState::kInFlight;
   lost_.clear(seq);
   --lost_count_;
-  link(seq);
+  link(index_[slot(seq)]);
 }
 
 void SendWindow::acknowledge(Sequence seq) {
-  PacketRecord& packet = records_[slot(seq)];
-  if (packet.state == PacketState::kInFlight) {
+  if (open_record(seq).state == PacketState::kInFlight) {
     unlink(seq);
   } else {
-    MRC_ASSERT(packet.state == PacketState::kLost);
     lost_.clear(seq);
     --lost_count_;
   }
-  packet.state = PacketState::kAcknowledged;
+  release(seq);
   acknowledged_.set(seq);
 }
 
+void SendWindow::release(Sequence seq) {
+  std::uint16_t& at = index_[slot(seq)];
+  records_[at].newer = free_;
+  records_[at].state = PacketState::kUnused;
+  free_ = at;
+  at = kNil;
+}
+
 void SendWindow::mark_lost(Sequence seq, bool late) {
-  PacketRecord& packet = records_[slot(seq)];
+  PacketRecord& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kInFlight);
   unlink(seq);
   packet.state = PacketState::kLost;
@@ -103,15 +116,14 @@ void SendWindow::mark_lost(Sequence seq, bool late) {
 void SendWindow::advance_to(Sequence seq) {
   MRC_ASSERT(seq <= next_);
   for (; oldest_ < seq; ++oldest_) {
-    MRC_ASSERT(records_[slot(oldest_)].state == PacketState::kAcknowledged);
-    records_[slot(oldest_)].state = PacketState::kUnused;
+    MRC_ASSERT(acknowledged_.test(oldest_));
     acknowledged_.clear(oldest_);
   }
 }
 
 void SendWindow::overtake_before(Sequence seq) {
   // What is older than an overtaken packet is overtaken already, so each packet is visited once.
-  for (std::uint16_t at = records_[slot(seq)].ev_older; at != kNil; at = records_[at].ev_older) {
+  for (std::uint16_t at = record(seq).ev_older; at != kNil; at = records_[at].ev_older) {
     const Sequence earlier = sequence_of(at);
     if (overtaken_.test(earlier)) break;
     overtaken_.set(earlier);
@@ -130,8 +142,9 @@ Sequence SendWindow::first_lost(Sequence end) const {
 }
 
 std::size_t SendWindow::memory_bytes() const {
-  return records_.capacity() * sizeof(PacketRecord) + ev_lists_.capacity() * sizeof(PathList) +
-         acknowledged_.memory_bytes() + lost_.memory_bytes() + overtaken_.memory_bytes();
+  return records_.capacity() * sizeof(PacketRecord) + index_.capacity() * sizeof(index_[0]) +
+         ev_lists_.capacity() * sizeof(PathList) + acknowledged_.memory_bytes() +
+         lost_.memory_bytes() + overtaken_.memory_bytes();
 }
 
 }  // namespace mrc::core

@@ -4,7 +4,8 @@
 // flight, lost (declared so, waiting for retransmission) or acknowledged. Packets in flight are
 // linked twice, in the order of their last transmission: over all paths, which is what time-based
 // loss detection walks, and per EV, because each EV is one FIFO path and what was overtaken there
-// cannot still be on its way.
+// cannot still be on its way. Only packets in flight or lost have a record, so the window may be
+// much longer than the number of records; an acknowledged packet is one bit.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,7 @@ enum class PacketState : std::uint8_t { kUnused, kInFlight, kLost, kAcknowledged
 struct PacketRecord {
   TimeNs sent_at = 0;  // last transmission
   std::uint16_t nominal_bytes = 0;
-  std::uint16_t message_slot = 0;
+  std::uint16_t slot = 0;   // its sequence number, modulo the length of the window
   EvIndex ev = kNoEv;       // of the last transmission
   std::uint16_t older = 0;  // neighbours in the order of transmission
   std::uint16_t newer = 0;
@@ -48,19 +49,28 @@ static_assert(sizeof(PacketRecord) == 24);
 class SendWindow {
  public:
   SendWindow() = default;
-  // Holds up to `packets` records for `evs` paths. Sending starts at `first`.
-  SendWindow(std::uint32_t packets, unsigned evs, Sequence first);
+  // A window of `packets` sequence numbers over `evs` paths, of which at most `outstanding` are in
+  // flight or lost at a time; 0 = all. Sending starts at `first`.
+  SendWindow(std::uint32_t packets, unsigned evs, Sequence first, std::uint32_t outstanding = 0);
 
   Sequence oldest() const { return oldest_; }  // everything before is acknowledged
   Sequence next() const { return next_; }      // the next new packet
   bool contains(Sequence seq) const { return seq >= oldest_ && seq < next_; }
-  const PacketRecord& record(Sequence seq) const { return records_[slot(seq)]; }
+  // Of an acknowledged packet nothing is known but that.
+  const PacketRecord& record(Sequence seq) const {
+    const std::uint16_t at = index_[slot(seq)];
+    return at == kNil ? kSettled : records_[at];
+  }
+  // How many more packets there is a record for.
+  std::uint32_t free_records() const {
+    return static_cast<std::uint32_t>(records_.size()) - in_flight_ - lost_count_;
+  }
   std::uint32_t in_flight() const { return in_flight_; }
   std::uint32_t lost() const { return lost_count_; }
   std::int64_t in_flight_bytes() const { return in_flight_bytes_; }
 
-  // A new packet leaves: it becomes next() and is in flight.
-  void append(TimeNs now, EvIndex ev, std::uint16_t message_slot, std::uint32_t nominal_bytes);
+  // A new packet leaves: it becomes next() and is in flight. Needs a free record.
+  void append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
   // A lost packet leaves again.
   void resend(Sequence seq, TimeNs now, EvIndex ev);
   // In flight or lost -> acknowledged. The caller moves the edge with advance_to.
@@ -92,12 +102,13 @@ class SendWindow {
   // The walk over packets in flight, earliest transmission first. kEnd ends it.
   static constexpr Sequence kEnd = ~Sequence{0};
   Sequence earliest_sent() const { return sequence_of(order_.head); }
-  Sequence sent_after(Sequence seq) const { return sequence_of(records_[slot(seq)].newer); }
+  Sequence sent_after(Sequence seq) const { return sequence_of(record(seq).newer); }
 
   std::size_t memory_bytes() const;
 
  private:
   static constexpr std::uint16_t kNil = 0xFFFF;
+  static constexpr PacketRecord kSettled{.state = PacketState::kAcknowledged};
   struct List {
     std::uint16_t head = kNil;
     std::uint16_t tail = kNil;
@@ -113,11 +124,15 @@ class SendWindow {
   PathList& path(EvIndex ev) { return ev_lists_[static_cast<std::size_t>(ev)]; }
   const PathList& path(EvIndex ev) const { return ev_lists_[static_cast<std::size_t>(ev)]; }
   std::uint16_t slot(Sequence seq) const { return static_cast<std::uint16_t>(seq & mask_); }
-  Sequence sequence_of(std::uint16_t slot_number) const;
-  void link(Sequence seq);
+  PacketRecord& open_record(Sequence seq) { return records_[index_[slot(seq)]]; }
+  Sequence sequence_of(std::uint16_t record_number) const;
+  void link(std::uint16_t self);
   void unlink(Sequence seq);
+  void release(Sequence seq);
 
-  std::vector<PacketRecord> records_;
+  std::vector<PacketRecord> records_;  // in no order; the free ones are linked by `newer`
+  std::vector<std::uint16_t> index_;   // by slot: the packet's record, kNil when it has none
+  std::uint16_t free_ = kNil;
   std::vector<PathList> ev_lists_;
   List order_;
   BitWindow acknowledged_;

@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint32_t kMaxSends = 32;
 constexpr std::uint32_t kMaxReceives = 32;  // immediates in flight per connection
 constexpr std::uint32_t kControlPerQp = 4;  // answers that wait for a port
+// Packets of a queue pair that may be lost, or small, beside a congestion window of full ones.
+constexpr std::uint32_t kMinOutstanding = 32;
 constexpr std::uint64_t kMaxPart = std::uint64_t{1} << 30;
 constexpr unsigned kWayBackEvsPerPlane = 4;
 constexpr std::uint32_t kEthernetBytes = 14 + 4;  // header and check sequence
@@ -98,6 +100,9 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
   const std::uint64_t bdp = topology.planes() * plane_bdp_bytes(*config, topology);
   const std::uint64_t psns = 4 * bdp / config->path_mtu + 1;
   const std::uint64_t units = (psns + core::kWindowUnitPsns - 1) / core::kWindowUnitPsns;
+  // The largest congestion window in full packets, and some for those that are lost.
+  max_outstanding = static_cast<std::uint16_t>(
+      std::min<std::uint64_t>(kMinOutstanding + 3 * bdp / (2 * config->path_mtu), 0xFFFF));
   window_units = config->mrc.window_units != 0
                      ? config->mrc.window_units
                      : static_cast<std::uint8_t>(units > 255 ? 255 : units);
@@ -118,7 +123,7 @@ core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32
   config.max_qps = qps;
   config.max_peers = qps;
   config.max_regions = 1;
-  config.event_capacity = 8;
+  config.event_capacity = 4;
   config.control_capacity = 8 + kControlPerQp * qps;
   config.endpoint_request_capacity = 1;
   return config;
@@ -154,8 +159,11 @@ void MrcHost::post(Time now, const Message& message) {
 }
 
 void MrcHost::post_waiting(Time now) {
-  while (!waiting_.empty() && post_part(now, waiting_.front()))
-    waiting_.pop_front();
+  while (next_waiting_ < waiting_.size() && post_part(now, waiting_[next_waiting_]))
+    ++next_waiting_;
+  if (next_waiting_ < waiting_.size()) return;
+  waiting_.clear();
+  next_waiting_ = 0;
 }
 
 // Posts what fits; true when the whole message is with the engine.
@@ -226,7 +234,7 @@ void MrcHost::connect(Time now, Connection& mine, const Connection& theirs) {
       .first_psn = Psn(mine.plan.peer * 7919 + 1),
       .path_mtu = world_->config->path_mtu,
       .max_wimm_dest = static_cast<std::uint16_t>(receive_slots(mine.plan)),
-      .mpr_dest = world_->window_units,
+      .mpr_dest = theirs.plan.sends == 0 ? std::uint8_t{1} : world_->window_units,
       .trim_nack = true,
       .sack_threshold_bytes = world_->config->mrc.sack_each_packet ? 0u : 16'384u};
   Status status = endpoint_->ready_to_receive(mine.qp, rtr);
@@ -241,6 +249,7 @@ void MrcHost::connect(Time now, Connection& mine, const Connection& theirs) {
                                {.first_psn = Psn(host_ * 7919 + 1),
                                 .max_wimm = static_cast<std::uint16_t>(receive_slots(theirs.plan)),
                                 .mpr = world_->window_units,
+                                .max_outstanding = world_->max_outstanding,
                                 .timeout = world_->config->mrc.timeout});
   MRC_ASSERT(status.ok());
 }

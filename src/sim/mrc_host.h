@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -25,6 +24,7 @@ struct MrcWorld {
   std::vector<MrcHost*> hosts;
   std::vector<std::uint32_t> incast_degree;  // senders per host, for hints
   std::uint8_t window_units = core::kDefaultWindowUnits;
+  std::uint16_t max_outstanding = 0;
   std::uint32_t extra_bytes = 0;  // on the wire beside transport headers, payload and padding
 
   MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_routing,
@@ -87,7 +87,8 @@ class MrcHost final : public Host {
   Rkey key_{};
   std::unique_ptr<core::Endpoint> endpoint_;
   std::vector<Connection> connections_;
-  std::deque<Waiting> waiting_;  // messages that found the send queue full
+  std::vector<Waiting> waiting_;  // messages that found the send queue full, from next_waiting_ on
+  std::size_t next_waiting_ = 0;
   std::uint64_t probes_ = 0;
   std::uint64_t control_packets_ = 0;
 };

@@ -27,25 +27,25 @@ enum class PacketClass : std::uint8_t {
 enum class PacketTrim : std::uint8_t { kWhole, kTrimmed, kTrimmedLastHop };
 
 struct PacketHead {
-  static constexpr std::uint8_t kNotDoomed = 0xFF;
+  static constexpr std::uint8_t kNotDoomed = 0xF;
 
   PacketId next = kNoPacket;  // in the queue it stands in
   fabric::LinkId link{};      // it travels on, or came in on
   std::uint32_t source = 0;   // hosts
   std::uint32_t destination = 0;
   std::uint32_t entropy = 0;
-  std::uint32_t bytes = 0;  // on the wire
   fabric::UsidList usids{};
-  std::uint8_t hop = 0;                 // uSIDs used up, links crossed
-  std::uint8_t doomed_at = kNotDoomed;  // lost on this link of its way
-  PacketClass priority = PacketClass::kControl;
-  PacketTrim trim = PacketTrim::kWhole;
-  bool congestion_experienced = false;
-  bool ecn_capable = true;
-  bool corrupt = false;
-  bool retransmission = false;
+  std::uint16_t bytes = 0;                  // on the wire
+  std::uint8_t hop : 4 = 0;                 // uSIDs used up, links crossed
+  std::uint8_t doomed_at : 4 = kNotDoomed;  // lost on this link of its way
+  PacketClass priority : 2 = PacketClass::kControl;
+  PacketTrim trim : 2 = PacketTrim::kWhole;
+  bool congestion_experienced : 1 = false;
+  bool ecn_capable : 1 = true;
+  bool corrupt : 1 = false;
+  bool retransmission : 1 = false;
 };
-static_assert(sizeof(PacketHead) == 44);
+static_assert(sizeof(PacketHead) == 36);
 
 // A packet of the RoCEv2 baseline.
 struct RocePacket {

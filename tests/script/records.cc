@@ -168,7 +168,7 @@ std::uint64_t read_counter(const EndpointCounters& counters, std::string_view na
     }
     if (group.starts_with("port")) {
       const std::uint64_t port = evaluate(group.substr(4), {});
-      if (port == 0 || port > kMaxPorts) throw std::invalid_argument("no such port");
+      if (port == 0 || port > counters.ports.size()) throw std::invalid_argument("no such port");
       for (const Field<PortCounters>& field : kPortFields) {
         if (member == field.name) return field.get(counters.ports[port - 1]);
       }

@@ -54,6 +54,7 @@ void Pair::connect(int i) {
   must(endpoint.ready_to_send(0, kQp,
                               {.first_psn = options_.first_psn,
                                .mpr = options_.window_units,
+                               .max_outstanding = options_.max_outstanding,
                                .timeout = options_.timeout,
                                .exponential_retries = options_.exponential_retries}));
 }

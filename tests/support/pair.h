@@ -38,6 +38,7 @@ struct PairOptions {
   core::CcAlgorithm cc = core::CcAlgorithm::kNscc;
   bool allow_sends = false;
   unsigned spray_quantum = 1;
+  std::uint16_t max_outstanding = 0;
 };
 
 class Pair {

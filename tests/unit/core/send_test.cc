@@ -157,6 +157,23 @@ TEST(SprayQuantum, LeavesAPathThatGoesBadInMidBurst) {
   EXPECT_LT(into_dead, 200U) << "of 2,048 packets";
 }
 
+TEST(Outstanding, IsBoundedWhateverTheWindow) {
+  Pair pair({.max_outstanding = 5});
+  std::uint32_t most = 0;
+  pair.deliver = [&](int from, const TxPacket&) {
+    if (from == 0) {
+      const QpStatus status = pair.status(0);
+      most = std::max(most, status.packets_in_flight + status.packets_lost);
+    }
+    return true;
+  };
+  pair.write(1, 200 * 1024);
+  ASSERT_TRUE(pair.run_until_completions(1, 100 * kMillisecondNs));
+  EXPECT_EQ(most, 5U);
+  EXPECT_EQ(pair.status(0).counters.retransmitted, 0U);
+  EXPECT_EQ(pair.status(0).counters.timeouts, 0U);
+}
+
 TEST(ExpectedPsn, FollowsTheLeftEdge) {
   Pair pair;
   const Psn first = pair.endpoint(1).expected_psn(Pair::kQp).value();

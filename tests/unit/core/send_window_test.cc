@@ -22,7 +22,7 @@ TEST(Sequence, FindsTheNearestNumberWithAPsnAcrossTheWrap) {
 TEST(SendWindow, WalksPacketsInTheOrderOfTheirLastTransmission) {
   SendWindow window(128, 2, kFirst);
   for (TimeNs t = 0; t < 3; ++t)
-    window.append(t, EvIndex{0}, 0, 100);
+    window.append(t, EvIndex{0}, 100);
   window.mark_lost(kFirst);
   window.resend(kFirst, 10, EvIndex{1});
   EXPECT_EQ(window.earliest_sent(), kFirst + 1);
@@ -31,10 +31,31 @@ TEST(SendWindow, WalksPacketsInTheOrderOfTheirLastTransmission) {
   EXPECT_EQ(window.record(kFirst).transmissions, 2);
 }
 
+TEST(SendWindow, KeepsRecordsOfPacketsThatAreOutOnly) {
+  SendWindow window(512, 1, kFirst, 4);
+  for (unsigned i = 0; i < 4; ++i)
+    window.append(i, EvIndex{0}, 100);
+  EXPECT_EQ(window.free_records(), 0U);
+  window.acknowledge(kFirst + 2);
+  EXPECT_EQ(window.record(kFirst + 2).state, PacketState::kAcknowledged);
+  EXPECT_EQ(window.free_records(), 1U);
+  window.mark_lost(kFirst + 1);
+  EXPECT_EQ(window.free_records(), 1U) << "what is lost is still to be sent";
+  // The hole at the left edge does not keep the window from moving on.
+  for (unsigned i = 4; i < 500; ++i) {
+    window.append(i, EvIndex{0}, 100);
+    window.acknowledge(kFirst + i);
+  }
+  EXPECT_EQ(window.oldest(), kFirst);
+  EXPECT_EQ(window.first_lost(window.next()), kFirst + 1);
+  EXPECT_EQ(window.record(kFirst).sent_at, 0);
+  EXPECT_EQ(window.record(kFirst + 3).sent_at, 3);
+}
+
 TEST(SendWindow, OvertakesOnlyEarlierPacketsOfTheSamePath) {
   SendWindow window(128, 2, kFirst);
   for (unsigned i = 0; i < 6; ++i)
-    window.append(i, EvIndex(i % 2), 0, 100);
+    window.append(i, EvIndex(i % 2), 100);
   window.overtake_before(kFirst + 4);
   EXPECT_TRUE(window.overtaken(kFirst));
   EXPECT_TRUE(window.overtaken(kFirst + 2));
@@ -46,7 +67,7 @@ TEST(SendWindow, OvertakesOnlyEarlierPacketsOfTheSamePath) {
 TEST(SendWindow, ARetransmittedPacketIsNoLongerOvertaken) {
   SendWindow window(128, 2, kFirst);
   for (unsigned i = 0; i < 3; ++i)
-    window.append(i, EvIndex{0}, 0, 100);
+    window.append(i, EvIndex{0}, 100);
   window.overtake_before(kFirst + 2);
   window.mark_lost(kFirst);
   window.resend(kFirst, 9, EvIndex{0});
@@ -56,7 +77,7 @@ TEST(SendWindow, ARetransmittedPacketIsNoLongerOvertaken) {
 TEST(SendWindow, AProbeOvertakesWhatWasSentBeforeItOnItsPath) {
   SendWindow window(128, 2, kFirst);
   for (unsigned i = 0; i < 4; ++i)
-    window.append(10 * i, EvIndex(i % 2), 0, 100);
+    window.append(10 * i, EvIndex(i % 2), 100);
   window.overtake_until(EvIndex{0}, 15);
   EXPECT_TRUE(window.overtaken(kFirst));
   EXPECT_FALSE(window.overtaken(kFirst + 1));
@@ -66,7 +87,7 @@ TEST(SendWindow, AProbeOvertakesWhatWasSentBeforeItOnItsPath) {
 TEST(SendWindow, FindsTheOldestLostPacketFirst) {
   SendWindow window(128, 1, kFirst);
   for (unsigned i = 0; i < 100; ++i)
-    window.append(i, EvIndex{0}, 0, 100);
+    window.append(i, EvIndex{0}, 100);
   window.mark_lost(kFirst + 80);
   window.mark_lost(kFirst + 7);
   EXPECT_EQ(window.first_lost(window.next()), kFirst + 7);
@@ -87,7 +108,7 @@ TEST(SendWindow, AgreesWithASlowModelOverLongRandomRuns) {
         if (window.next() - window.oldest() >= 256) break;
         state[window.next()] = PacketState::kInFlight;
         order.push_back(window.next());
-        window.append(now, EvIndex(prng.below(5)), 0, 100);
+        window.append(now, EvIndex(prng.below(5)), 100);
         break;
       case 1:
         if (!window.contains(pick) || state[pick] == PacketState::kAcknowledged) break;
