@@ -1,0 +1,246 @@
+// Devices of this process: opening, sharing, ending; memory, completion queues, queue pairs.
+#include "nic/device.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <tuple>
+
+#include "nic/completion_queue.h"
+#include "nic/device_impl.h"
+#include "nic/errors.h"
+#include "nic/queue_pair.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr unsigned kMaxQps = 16'384;
+constexpr unsigned kMaxPeers = 4'096;
+constexpr unsigned kEventCapacity = 4'096;
+constexpr unsigned kControlCapacity = 4'096;
+
+// What makes two configurations the same device.
+using DeviceKey = std::tuple<std::string, std::string, std::uint16_t, wire::IpAddress>;
+
+struct Registry {
+  ForkGuard fork_guard;
+  std::mutex mutex;
+  std::map<DeviceKey, std::weak_ptr<Device>> devices;
+};
+
+// Never destroyed: a device may end after the destructors of globals have begun to run. A child
+// process starts with a registry of its own.
+Registry& registry() {
+  static std::atomic<Registry*> current{new Registry};
+  Registry* known = current.load();
+  if (!known->fork_guard.in_child()) return *known;
+  auto* fresh = new Registry;
+  if (current.compare_exchange_strong(known, fresh)) return *fresh;
+  delete fresh;
+  return *known;
+}
+
+}  // namespace
+
+std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& error) {
+  error.clear();
+  if (config.planes.empty() || config.planes.size() > kMaxPorts) {
+    error = "device " + config.name + ": needs 1 to 16 planes";
+    return nullptr;
+  }
+  try {
+    Registry& known = registry();
+    const std::lock_guard lock(known.mutex);
+    std::weak_ptr<Device>& place = known.devices[{config.name, config.directory, config.udp_port,
+                                                  config.planes.front().address}];
+    if (std::shared_ptr<Device> shared = place.lock()) return shared;
+    BackendResult opened = open_backend(config);
+    if (!opened.backend) {
+      error = "device " + config.name + ": " + opened.error;
+      return nullptr;
+    }
+    std::shared_ptr<DeviceImpl> made = DeviceImpl::create(config, std::move(opened.backend), error);
+    place = made;
+    return made;
+  } catch (const std::bad_alloc&) {
+    error = "out of memory";
+    return nullptr;
+  }
+}
+
+// --- Life ----------------------------------------------------------------------------------------
+
+DeviceImpl::DeviceImpl(const DeviceConfig& config, std::unique_ptr<NodeState> node)
+    : config_(config), node_(std::move(node)) {
+  limits_.max_qps = kMaxQps;
+  limits_.max_regions = RegionTable::kMaxRegions;
+  limits_.max_buffers = kMaxGather;
+}
+
+std::shared_ptr<DeviceImpl> DeviceImpl::create(const DeviceConfig& config,
+                                               std::unique_ptr<Backend> backend,
+                                               std::string& error) {
+  std::unique_ptr<NodeState> node = NodeState::open(config.directory, error);
+  if (!node) {
+    error = "device " + config.name + ": " + error;
+    return nullptr;
+  }
+  std::shared_ptr<DeviceImpl> device(new DeviceImpl(config, std::move(node)));
+  const int started = device->start(std::move(backend), error);
+  return started == 0 ? device : nullptr;
+}
+
+int DeviceImpl::start(std::unique_ptr<Backend> backend, std::string& error) {
+  path_mtu_ = backend->path_mtu();
+  port_bits_per_second_ = backend->port_bits_per_second();
+  port_count_ = backend->port_count();
+  KernelRandom random;
+  Result<std::unique_ptr<core::Endpoint>> endpoint =
+      core::Endpoint::create({.port_count = port_count_,
+                              .port_bits_per_second = port_bits_per_second_,
+                              .seed = random.next64(),
+                              .max_qps = kMaxQps,
+                              .max_peers = kMaxPeers,
+                              .max_regions = limits_.max_regions,
+                              .event_capacity = kEventCapacity,
+                              .control_capacity = kControlCapacity});
+  if (!endpoint.ok()) {
+    error = "device " + config_.name + ": " + endpoint.status().what();
+    return errno_of(endpoint.status());
+  }
+  engine_ = std::make_unique<Engine>(EngineParts{.endpoint = std::move(endpoint).value(),
+                                                 .backend = std::move(backend),
+                                                 .node = node_.get(),
+                                                 .evs_per_port = config_.evs_per_port,
+                                                 .spray_quantum = config_.spray_quantum,
+                                                 .max_peers = kMaxPeers,
+                                                 .udp_port = config_.udp_port});
+  const int started = engine_->start("mrc-" + config_.name);
+  if (started != 0) {
+    error = "device " + config_.name + ": cannot start: " + std::strerror(started);
+  }
+  return started;
+}
+
+// A child process has no thread to end, and nothing of this is its own: it stays as it is.
+DeviceImpl::~DeviceImpl() {
+  if (!in_child()) return;
+  static_cast<void>(engine_.release());
+  static_cast<void>(node_.release());
+}
+
+bool DeviceImpl::port_active(PortId port) const {
+  const auto number = static_cast<unsigned>(port);
+  if (in_child() || number == 0 || number > port_count_) return false;
+  return engine_->active_ports().contains(port);
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t length,
+                                std::uint64_t io_address, bool local_write, bool remote_write,
+                                MemoryKeys& out) {
+  if (in_child()) return EIO;
+  const auto start = reinterpret_cast<std::uintptr_t>(address);
+  if (length > 0 && start + (length - 1) < start) return EINVAL;
+  // As in verbs: who lets peers write must be allowed to write.
+  if (remote_write && !local_write) return EINVAL;
+  try {
+    const EngineGuard guard(*engine_);
+    const Result<Rkey> remote =
+        engine_->endpoint().register_memory({.address = io_address,
+                                             .length = length,
+                                             .domain = ProtectionDomain{domain},
+                                             .remote_write = remote_write},
+                                            engine_->random());
+    if (!remote.ok()) return errno_of(remote.status());
+    out.remote = static_cast<std::uint32_t>(remote.value());
+    out.local = engine_->regions().add({.address = static_cast<const std::byte*>(address),
+                                        .length = length,
+                                        .domain = domain,
+                                        .local_write = local_write,
+                                        .io_address = io_address,
+                                        .remote_key = out.remote},
+                                       engine_->random());
+    if (out.local != 0) return 0;
+    [[maybe_unused]] const Status undone = engine_->endpoint().invalidate_memory(remote.value());
+    return ENOMEM;
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+}
+
+int DeviceImpl::deregister_memory(const MemoryKeys& keys) {
+  if (in_child()) return EIO;
+  const EngineGuard guard(*engine_);
+  Region region;
+  if (!engine_->regions().find(keys.local, region) || region.remote_key != keys.remote) {
+    return EINVAL;
+  }
+  const Status gone = engine_->endpoint().invalidate_memory(Rkey{keys.remote});
+  engine_->regions().remove(keys.local);
+  return errno_of(gone);
+}
+
+// --- Queues --------------------------------------------------------------------------------------
+
+int DeviceImpl::create_completion_queue(unsigned depth, void* cookie,
+                                        std::shared_ptr<CompletionChannel> channel,
+                                        std::unique_ptr<CompletionQueue>& out) {
+  if (in_child()) return EIO;
+  if (depth == 0 || depth > limits_.max_cq_depth) return EINVAL;
+  try {
+    out = std::make_unique<CompletionQueueImpl>(
+        shared_from_this(), depth, cookie,
+        std::static_pointer_cast<CompletionChannelImpl>(std::move(channel)));
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+  return 0;
+}
+
+// A queue that can hold nothing is of no use to anybody; zero means the least we have.
+int DeviceImpl::grant(QpSetup& setup) const {
+  const auto* send_cq = static_cast<CompletionQueueImpl*>(setup.send_cq);
+  const auto* receive_cq = static_cast<CompletionQueueImpl*>(setup.receive_cq);
+  if (send_cq == nullptr || receive_cq == nullptr) return EINVAL;
+  if (send_cq->device() != this || receive_cq->device() != this) return EINVAL;
+  if (setup.max_sends > limits_.max_sends || setup.max_receives > limits_.max_sends) return EINVAL;
+  if (setup.max_send_buffers > limits_.max_buffers) return EINVAL;
+  if (setup.max_receive_buffers > limits_.max_buffers) return EINVAL;
+  if (setup.max_inline > limits_.max_inline) return EINVAL;
+  setup.max_sends = std::max(setup.max_sends, 1U);
+  setup.max_send_buffers = std::max(setup.max_send_buffers, 1U);
+  return 0;
+}
+
+int DeviceImpl::create_queue_pair(QpSetup& setup, std::unique_ptr<QueuePair>& out) {
+  if (in_child()) return EIO;
+  QpSetup granted = setup;
+  const int refused = grant(granted);
+  if (refused != 0) return refused;
+  try {
+    auto made = std::make_unique<QueuePairImpl>(shared_from_this(), granted);
+    int entered = 0;
+    {
+      const EngineGuard guard(*engine_);
+      entered = made->enter();
+    }
+    if (entered != 0) return entered;
+    setup = granted;
+    out = std::move(made);
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+  return 0;
+}
+
+std::unique_ptr<AsyncEvents> DeviceImpl::subscribe() {
+  if (in_child()) return nullptr;
+  return engine_->async()->subscribe();
+}
+
+}  // namespace mrc::nic

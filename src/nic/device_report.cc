@@ -1,0 +1,113 @@
+// What a device tells about itself, and requests to other endpoints.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <new>
+
+#include "core/rtt.h"
+#include "nic/device_impl.h"
+#include "nic/errors.h"
+
+namespace mrc::nic {
+
+DeviceReport DeviceImpl::report() {
+  if (in_child()) return {};
+  try {
+    const EngineGuard guard(*engine_);
+    return build_report();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+DeviceReport DeviceImpl::build_report() {
+  DeviceReport report{.process = engine_->backend().process_number(),
+                      .path_mtu = path_mtu_,
+                      .port_bits_per_second = port_bits_per_second_,
+                      .engine = engine_->endpoint().counters(),
+                      .backend = engine_->backend().counters(),
+                      .queue_pairs = engine_->qp_count()};
+  const PortMask link = engine_->backend().link_up();
+  for (unsigned i = 0; i < port_count_; ++i) {
+    const auto port = static_cast<PortId>(i + 1);
+    report.ports.push_back({.port = port,
+                            .plane = i < config_.planes.size() ? config_.planes[i] : PlaneConfig{},
+                            .enabled = engine_->ports_enabled().contains(port),
+                            .link_up = link.contains(port),
+                            .counters = report.engine.ports[i]});
+  }
+  return report;
+}
+
+int DeviceImpl::endpoint_requests(std::span<const EndpointRequest> requests, DurationNs timeout_ns,
+                                  std::vector<EndpointAnswer>& answers) {
+  answers.clear();
+  if (in_child()) return EIO;
+  if (timeout_ns < 0) return EINVAL;
+  for (const EndpointRequest& request : requests) {
+    const auto port = static_cast<unsigned>(request.port);
+    if (port == 0 || port > port_count_) return EINVAL;
+  }
+  RequestBatch batch;
+  batch.answers = &answers;
+  batch.missing = requests.size();
+  int error = 0;
+  try {
+    answers.reserve(requests.size());
+    error = send_requests(requests, batch);
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
+  }
+  if (error == 0) {
+    std::unique_lock lock(batch.mutex);
+    const bool all = batch.answered.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
+                                             [&] { return batch.missing == 0; });
+    if (!all) error = ETIMEDOUT;
+  }
+  const EngineGuard guard(*engine_);
+  engine_->requests().forget(batch);
+  return error;
+}
+
+// They go to the first process of the peer, which every node that runs MRC has.
+int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch) {
+  const EngineGuard guard(*engine_);
+  Backend& backend = engine_->backend();
+  for (const EndpointRequest& request : requests) {
+    const PeerName peer{request.peer, 0};
+    const TimeNs now = Engine::clock();
+    const wire::EndpointOp op =
+        request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe;
+    std::uint32_t entropy = entropy_of(request.kind, request.ev);
+    const bool srv6 = is_srv6(request.kind) && !request.port_status;
+    if (srv6 || request.port_status) entropy = engine_->random().next32() | 0xC000;
+    const Result<std::uint32_t> path = backend.prepare_path(request.port, entropy);
+    if (!path.ok()) return errno_of(path.status());
+    std::uint16_t id = 0;
+    if (!engine_->requests().add({.peer = peer,
+                                  .port = request.port,
+                                  .op = op,
+                                  .user_id = request.id,
+                                  .sent_at = now,
+                                  .batch = &batch},
+                                 id)) {
+      return ENOMEM;
+    }
+    wire::Packet packet;
+    packet.bth = {
+        .opcode = wire::Opcode::kEndpointRequest, .destination = kEndpointQp, .psn = Psn(id)};
+    packet.body = wire::EndpointRequest{.op = op,
+                                        .vendor_info = backend.process_number(),
+                                        .port_status = request.ports.bits(),
+                                        .timestamp = {.ticks = core::ticks_at(now)}};
+    const Route route{.peer = peer,
+                      .port = request.port,
+                      .entropy = path.value(),
+                      .srv6 = srv6 ? &request.ev : nullptr};
+    backend.send(route, core::TrafficClass::kNoTrim, packet, {});
+  }
+  backend.flush();
+  return 0;
+}
+
+}  // namespace mrc::nic

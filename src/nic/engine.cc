@@ -1,0 +1,178 @@
+// Queue pairs of the engine, doorbells, and one round of progress.
+#include "nic/engine.h"
+
+#include <ctime>
+
+#include <utility>
+
+#include "nic/queue_pair.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr unsigned kReceiveBudget = 64;
+constexpr DurationNs kBusyPortRetryNs = 50 * kMicrosecondNs;
+constexpr std::uint32_t kLowBits = 0xFFFF;
+
+}  // namespace
+
+Engine::Engine(EngineParts parts)
+    : endpoint_(std::move(parts.endpoint)),
+      backend_(std::move(parts.backend)),
+      node_(parts.node),
+      peers_(parts.max_peers),
+      path_profiles_(*backend_, parts.evs_per_port, random_),
+      udp_port_(parts.udp_port),
+      fixed_quantum_(parts.spray_quantum) {
+  // Ordinary networks drop; who has switches that trim says so in a profile.
+  default_cc_.network_trims = false;
+}
+
+Engine::~Engine() { stop(); }
+
+TimeNs Engine::clock() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kSecondNs + now.tv_nsec;
+}
+
+// --- Queue pairs ---------------------------------------------------------------------------------
+
+QueuePairImpl* Engine::find(QpNumber number) const {
+  if (process_of(number) != backend_->process_number()) return nullptr;
+  const std::uint32_t low = static_cast<std::uint32_t>(number) & kLowBits;
+  const QpPage* page = qps_[low / kNumbersPerPage].get();
+  return page == nullptr ? nullptr : (*page)[low % kNumbersPerPage];
+}
+
+// Numbers are drawn at random, so that packets for a queue pair of the past find none, or one that
+// does not know their sender.
+Result<QpNumber> Engine::free_qp_number() {
+  const std::uint32_t high = std::uint32_t{backend_->process_number()} << 16;
+  std::uint32_t low = random_.next32() & kLowBits;
+  for (std::uint32_t tries = 0; tries <= kLowBits; ++tries, low = (low + 1) & kLowBits) {
+    const QpNumber number{high | low};
+    if (number >= kFirstUsableQp && find(number) == nullptr) return number;
+  }
+  return Status{ErrorCode::kNoSpace, "all queue pair numbers are in use"};
+}
+
+void Engine::reserve_qp(QpNumber number) {
+  const std::uint32_t low = static_cast<std::uint32_t>(number) & kLowBits;
+  auto& page = qps_[low / kNumbersPerPage];
+  if (!page) page = std::make_unique<QpPage>();
+}
+
+void Engine::add_qp(QueuePairImpl& qp) {
+  const std::uint32_t low = static_cast<std::uint32_t>(qp.number()) & kLowBits;
+  (*qps_[low / kNumbersPerPage])[low % kNumbersPerPage] = &qp;
+  ++qp_count_;
+}
+
+void Engine::remove_qp(QueuePairImpl& qp) {
+  take_doorbells();
+  const std::uint32_t low = static_cast<std::uint32_t>(qp.number()) & kLowBits;
+  (*qps_[low / kNumbersPerPage])[low % kNumbersPerPage] = nullptr;
+  --qp_count_;
+}
+
+// --- Doorbells -----------------------------------------------------------------------------------
+
+// The flag keeps a queue pair from being on the list twice. It falls before the engine looks at the
+// rings, so a post that finds it raised is still to be looked at.
+void Engine::ring(QueuePairImpl& qp) {
+  if (!qp.rung.exchange(true)) {
+    QueuePairImpl* first = doorbells_.load(std::memory_order_relaxed);
+    do {
+      qp.next_rung = first;
+    } while (!doorbells_.compare_exchange_weak(first, &qp));
+  }
+  if (!lock_.try_lock()) return;
+  progress(/*receive=*/false);
+  unlock();
+}
+
+void Engine::take_doorbells() {
+  if (doorbells_.load(std::memory_order_relaxed) == nullptr) return;
+  QueuePairImpl* qp = doorbells_.exchange(nullptr);
+  while (qp != nullptr) {
+    QueuePairImpl* next = qp->next_rung;
+    qp->rung.store(false);
+    take_posted(*qp);
+    qp = next;
+  }
+}
+
+// Work for a queue pair that has failed is flushed, behind what was flushed when it failed.
+void Engine::take_posted(QueuePairImpl& qp) {
+  for (const std::uint64_t end = qp.receives_posted(); qp.e.receives_taken != end;) {
+    const std::uint32_t slot = qp.receive_slot_of(qp.e.receives_taken++);
+    if (endpoint_->post_receive(qp.number(), {.id = slot}).ok()) continue;
+    drain_completions();
+    flush_receive(qp, slot);
+  }
+  for (const std::uint64_t end = qp.sends_posted(); qp.e.sends_taken != end;) {
+    const std::uint32_t slot = qp.send_slot_of(qp.e.sends_taken++);
+    const SendSlot& send = qp.send(slot);
+    const Status posted =
+        endpoint_->post_send(now_, qp.number(),
+                             {.id = slot,
+                              .local_address = std::uint64_t{slot} << 32,
+                              .length = send.length,
+                              .remote_address = send.remote_address,
+                              .remote_key = Rkey{send.remote_key},
+                              .with_immediate = send.kind == SendKind::kWriteImmediate,
+                              .immediate = send.immediate,
+                              .signaled = true});
+    if (posted.ok()) continue;
+    drain_completions();
+    complete_send(qp, slot, core::CompletionStatus::kFlushed);
+  }
+}
+
+// --- Progress ------------------------------------------------------------------------------------
+
+void Engine::poll() {
+  if (!lock_.try_lock()) return;
+  progress(/*receive=*/true);
+  polled_at_.store(now_, std::memory_order_relaxed);
+  unlock();
+}
+
+void Engine::progress(bool receive) {
+  now_ = clock();
+  more_work_ = false;
+  take_doorbells();
+  if (receive && backend_->receive(*this, kReceiveBudget) >= kReceiveBudget) more_work_ = true;
+  if (endpoint_->next_deadline() <= now_) endpoint_->on_timer(now_);
+  transmit();
+  hand_out_results();
+}
+
+void Engine::hand_out_results() {
+  drain_completions();
+  drain_events();
+}
+
+void Engine::publish_wanted() {
+  TimeNs at = endpoint_->next_deadline();
+  if (more_work_) {
+    at = 0;
+  } else if (endpoint_->wants_to_send() &&
+             !((endpoint_->ports_up() & backend_->free_ports()) == endpoint_->ports_up())) {
+    at = std::min(at, now_ + kBusyPortRetryNs);
+  }
+  wanted_at_.store(at);
+}
+
+void Engine::unlock() {
+  for (;;) {
+    publish_wanted();
+    lock_.unlock();
+    if (doorbells_.load() == nullptr || !lock_.try_lock()) break;
+    progress(/*receive=*/false);
+  }
+  if (wanted_at_.load() < sleeps_until_.load()) wake();
+}
+
+}  // namespace mrc::nic

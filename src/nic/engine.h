@@ -1,0 +1,205 @@
+// Drives the protocol engine of one device: posted work in, packets in and out, timers, results.
+//
+// Whoever holds the engine lock does the work: the engine thread, or a program thread that posts or
+// polls and finds the lock free. Three things keep work from being forgotten:
+//
+// 1. Doorbells. A poster publishes its slot, pushes its queue pair on the doorbell list and tries
+//    the lock. If it fails, the holder looks at the list after giving the lock up (engine_lock.h).
+// 2. Deadlines. Whoever gives the lock up has stored in `wanted_at_` when the engine must run next
+//    (0 = at once). The engine thread stores in `sleeps_until_` when it will wake by itself, then
+//    looks at `wanted_at_` and the doorbells again, and only then sleeps; whoever stored an earlier
+//    `wanted_at_` reads `sleeps_until_` afterwards and writes the wake-up descriptor. All of these
+//    are sequentially consistent, so at least one of the two sees the other's store.
+// 3. Packets. The back end's descriptor wakes the engine thread.
+//
+// A program that polls without pause would fight with the engine thread for the lock and for the
+// packets. So while an empty poll is less than kPolledRecentlyNs old the engine thread only naps:
+// it ignores packets and deadlines, which the poller sees to, and looks again after kNapNs. A
+// program that asks for a notification says that it stops polling, which ends the nap.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "core/endpoint.h"
+#include "nic/async_events.h"
+#include "nic/backend.h"
+#include "nic/endpoint_requests.h"
+#include "nic/engine_lock.h"
+#include "nic/node_state.h"
+#include "nic/path_profile.h"
+#include "nic/peer_table.h"
+#include "nic/random.h"
+#include "nic/region_table.h"
+
+namespace mrc::nic {
+
+class CompletionQueueImpl;
+class QueuePairImpl;
+struct CompletionEntry;
+
+struct EngineParts {
+  std::unique_ptr<core::Endpoint> endpoint;
+  std::unique_ptr<Backend> backend;
+  NodeState* node = nullptr;
+  std::uint32_t evs_per_port = 8;
+  std::uint32_t spray_quantum = 0;
+  unsigned max_peers = 0;
+  unsigned udp_port = 0;  // for explanations
+};
+
+class Engine final : private Receiver {
+ public:
+  explicit Engine(EngineParts parts);
+  ~Engine() override;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Starts the thread; 0 or an errno. Before that nothing happens.
+  int start(const std::string& name);
+  // Ends the thread and waits for it.
+  void stop();
+
+  // --- Any thread, without the lock.
+  void ring(QueuePairImpl& qp);  // `qp` has new work
+  void poll();                   // an empty completion queue was polled
+  void polling_ends();           // the program will wait for a notification
+  const std::shared_ptr<AsyncHub>& async() const { return async_; }
+  const core::CcProfile& default_cc() const { return default_cc_; }
+  static TimeNs clock();
+
+  void lock() { lock_.lock(); }
+  void unlock();  // and sees to it that what was asked for meanwhile is done
+
+  // --- Under the lock.
+  core::Endpoint& endpoint() { return *endpoint_; }
+  Backend& backend() { return *backend_; }
+  PeerTable& peers() { return peers_; }
+  PathProfiles& path_profiles() { return path_profiles_; }
+  KernelRandom& random() { return random_; }
+  EndpointRequests& requests() { return requests_; }
+  // Looking keys up needs no lock.
+  RegionTable& regions() { return regions_; }
+  const RegionTable& regions() const { return regions_; }
+  PortMask ports_enabled() const { return ports_enabled_; }
+  unsigned udp_port() const { return udp_port_; }
+  // Any thread: enabled and with a link.
+  PortMask active_ports() const { return PortMask(active_ports_.load()); }
+
+  // Queue pairs. `reserve_qp` takes the memory that `add_qp` needs.
+  Result<QpNumber> free_qp_number();
+  void reserve_qp(QpNumber number);
+  void add_qp(QueuePairImpl& qp);
+  void remove_qp(QueuePairImpl& qp);
+  QueuePairImpl* find(QpNumber number) const;
+  unsigned qp_count() const { return qp_count_; }
+
+  void take_doorbells();
+  void take_posted(QueuePairImpl& qp);
+  void hand_out_results();
+  void transmit();
+  // Something was queued outside the usual ways; run soon.
+  void want_to_run() { more_work_ = true; }
+  // Brings ports and denied paths in line with a controller's wishes.
+  void apply_node_state(const NodeSnapshot& snapshot);
+  void apply_ports();
+
+ private:
+  static constexpr unsigned kNumbersPerPage = 256;
+  using QpPage = std::array<QueuePairImpl*, kNumbersPerPage>;
+
+  // engine.cc
+  void publish_wanted();
+  void progress(bool receive);
+
+  // engine_rx.cc
+  void on_received(const Received& received) override;
+  void on_dropped(DropReason reason) override;
+  Address source_of(const Received& received, const wire::Packet& packet, const QueuePairImpl* qp);
+  void place(const core::Placement& placement, const wire::Packet& packet,
+             std::span<const std::byte> payload);
+
+  // engine_tx.cc
+  void send(const core::TxPacket& tx);
+  void send_for_endpoint(const core::TxPacket& tx);
+  void lost_memory(QueuePairImpl& qp);
+
+  // engine_results.cc
+  void drain_completions();
+  void drain_events();
+  void complete_send(QueuePairImpl& qp, std::uint32_t slot, core::CompletionStatus status);
+  void complete_receive(QueuePairImpl& qp, const core::Completion& completion);
+  void flush_receive(QueuePairImpl& qp, std::uint32_t slot);
+  void deliver(CompletionQueueImpl& cq, const CompletionEntry& entry);
+  void on_overrun(CompletionQueueImpl& cq);
+  void on_qp_error(const core::Event& event);
+  void on_ev_state(const core::Event& event);
+  void deny_paths(QueuePairImpl& qp, const NodeEvProfile& wished);
+
+  // engine_thread.cc
+  int open_descriptors();
+  void run();
+  void sleep();
+  void nap();
+  void wake();
+  bool polled_recently(TimeNs now) const;
+  void read_descriptors(int timeout_ms);
+  void clear_wake() const;
+  void housekeep(TimeNs now);
+  void read_node_state();
+
+  EngineLock lock_;
+  std::unique_ptr<core::Endpoint> endpoint_;
+  std::unique_ptr<Backend> backend_;
+  NodeState* node_;
+  KernelRandom random_;
+  PeerTable peers_;
+  RegionTable regions_;
+  PathProfiles path_profiles_;
+  EndpointRequests requests_;
+  std::shared_ptr<AsyncHub> async_ = std::make_shared<AsyncHub>();
+  core::CcProfile default_cc_;
+  unsigned udp_port_;
+  std::uint32_t fixed_quantum_;
+  PortMask ports_enabled_ = PortMask::first(kMaxPorts);
+  std::array<std::unique_ptr<QpPage>, 65'536 / kNumbersPerPage> qps_;
+  unsigned qp_count_ = 0;
+  TimeNs now_ = 0;
+  bool more_work_ = false;
+
+  std::atomic<QueuePairImpl*> doorbells_{nullptr};
+  std::atomic<TimeNs> wanted_at_{kNever};
+  std::atomic<TimeNs> sleeps_until_{0};  // 0: awake, or napping
+  std::atomic<TimeNs> polled_at_{0};
+  std::atomic<std::uint32_t> active_ports_{0};
+  std::atomic<bool> napping_{false};
+  std::atomic<bool> stopping_{false};
+
+  // Of the engine thread alone.
+  int epoll_ = -1;
+  int wake_ = -1;
+  int timer_ = -1;
+  TimeNs timer_set_to_ = 0;
+  TimeNs housekept_at_ = 0;
+  bool backend_fired_ = false;
+  bool node_fired_ = false;
+  std::thread thread_;
+};
+
+class EngineGuard {
+ public:
+  explicit EngineGuard(Engine& engine) : engine_(&engine) { engine.lock(); }
+  ~EngineGuard() { engine_->unlock(); }
+  EngineGuard(const EngineGuard&) = delete;
+  EngineGuard& operator=(const EngineGuard&) = delete;
+
+ private:
+  Engine* engine_;
+};
+
+}  // namespace mrc::nic

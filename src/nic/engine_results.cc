@@ -1,0 +1,186 @@
+// Results out: completions to their queues, events to streams and controllers, and what a
+// controller's wishes do to running queue pairs.
+#include <algorithm>
+#include <new>
+
+#include "nic/engine.h"
+#include "nic/explanation.h"
+#include "nic/queue_pair.h"
+
+namespace mrc::nic {
+namespace {
+
+// Which states a profile's event mask selects.
+constexpr std::uint32_t kEventGood = 1U << 0;
+constexpr std::uint32_t kEventAssumedBad = 1U << 1;
+
+constexpr std::uint32_t event_bit(core::EvState state) {
+  if (state == core::EvState::kGood) return kEventGood;
+  return state == core::EvState::kAssumedBad ? kEventAssumedBad : 0;
+}
+
+}  // namespace
+
+// --- Completions ---------------------------------------------------------------------------------
+
+void Engine::drain_completions() {
+  core::Completion completion;
+  while (endpoint_->next_completion(completion)) {
+    QueuePairImpl* qp = find(completion.qp);
+    if (qp == nullptr) continue;
+    if (completion.kind == core::CompletionKind::kSend) {
+      complete_send(*qp, static_cast<std::uint32_t>(completion.id), completion.status);
+    } else {
+      complete_receive(*qp, completion);
+    }
+  }
+}
+
+void Engine::complete_send(QueuePairImpl& qp, std::uint32_t slot, core::CompletionStatus status) {
+  const SendSlot& send = qp.send(slot);
+  ++qp.e.silent_credits;
+  if (status == core::CompletionStatus::kSuccess && !send.signaled) return;
+  CompletionEntry entry{.owner = &qp, .send_credits = std::exchange(qp.e.silent_credits, 0)};
+  entry.work = {
+      .id = send.id, .status = status, .kind = send.kind, .length = send.length, .qp = qp.number()};
+  deliver(qp.send_cq(), entry);
+}
+
+void Engine::complete_receive(QueuePairImpl& qp, const core::Completion& completion) {
+  const ReceiveSlot& receive = qp.receive(static_cast<std::uint32_t>(completion.id));
+  CompletionEntry entry{.owner = &qp, .receive_credits = 1, .solicited = true};
+  const bool success = completion.status == core::CompletionStatus::kSuccess;
+  entry.work = {.id = receive.id,
+                .status = completion.status,
+                .kind = SendKind::kWriteImmediate,
+                .receive = true,
+                .has_immediate = success,
+                .immediate = completion.immediate,
+                .length = completion.length,
+                .qp = qp.number()};
+  deliver(qp.receive_cq(), entry);
+}
+
+void Engine::flush_receive(QueuePairImpl& qp, std::uint32_t slot) {
+  complete_receive(qp, {.status = core::CompletionStatus::kFlushed, .id = slot});
+}
+
+void Engine::deliver(CompletionQueueImpl& cq, const CompletionEntry& entry) {
+  if (!cq.push(entry)) on_overrun(cq);
+}
+
+// As in verbs: the queue is broken, and so are the queue pairs that report to it.
+void Engine::on_overrun(CompletionQueueImpl& cq) {
+  async_->publish({.kind = AsyncKind::kCqError, .cq = &cq});
+  for (const auto& page : qps_) {
+    if (!page) continue;
+    for (QueuePairImpl* qp : *page) {
+      if (qp == nullptr || (&qp->send_cq() != &cq && &qp->receive_cq() != &cq)) continue;
+      [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp->number());
+    }
+  }
+  more_work_ = true;
+}
+
+// --- Events --------------------------------------------------------------------------------------
+
+void Engine::drain_events() {
+  core::Event event;
+  while (endpoint_->next_event(event)) {
+    switch (event.kind) {
+      case core::EventKind::kQpError:
+        on_qp_error(event);
+        break;
+      case core::EventKind::kEvState:
+        on_ev_state(event);
+        break;
+      case core::EventKind::kLocalPort:
+        async_->publish({.kind = event.ok ? AsyncKind::kPortActive : AsyncKind::kPortError,
+                         .port = event.port});
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void Engine::on_qp_error(const core::Event& event) {
+  QueuePairImpl* qp = find(event.qp);
+  if (qp == nullptr) return;
+  qp->set_state(core::QpState::kError);
+  if (qp->e.failing_on_request) return;
+  qp->e.failure = event.status;
+  try {
+    qp->e.explanation = explain_failure(*qp, *this, event);
+  } catch (const std::bad_alloc&) {
+    qp->e.explanation.clear();
+  }
+  async_->publish({.kind = AsyncKind::kQpFatal, .qp = qp});
+}
+
+// SKIP is a passing thought of load balancing and nobody else's business.
+void Engine::on_ev_state(const core::Event& event) {
+  const QueuePairImpl* qp = find(event.qp);
+  if (qp == nullptr || !qp->e.paths || !qp->e.paths->from_node) return;
+  const PathProfile& paths = *qp->e.paths;
+  const auto index = static_cast<std::size_t>(event.ev);
+  if (index >= paths.evs.size() || event.ev_state == core::EvState::kSkip) return;
+  node_->publish_ev_state(paths.node_id, paths.evs[index], event.ev_state);
+  if ((paths.event_mask & event_bit(event.ev_state)) == 0) return;
+  node_->send_event({.profile_id = paths.node_id,
+                     .ev = paths.evs[index],
+                     .drop_count = event.drop_count,
+                     .state = event.ev_state});
+}
+
+// --- A controller's wishes -----------------------------------------------------------------------
+
+void Engine::apply_ports() {
+  const PortMask link = backend_->link_up();
+  for (unsigned number = 1; number <= backend_->port_count(); ++number) {
+    const auto port = static_cast<PortId>(number);
+    const bool up = link.contains(port) && ports_enabled_.contains(port);
+    [[maybe_unused]] const Status set = endpoint_->set_port_up(now_, port, up);
+  }
+  active_ports_.store(endpoint_->ports_up().bits());
+}
+
+// Paths denied or allowed again. Paths replaced in a profile that is online reach queue pairs that
+// are set up later.
+void Engine::apply_node_state(const NodeSnapshot& snapshot) {
+  now_ = clock();
+  ports_enabled_ = snapshot.ports_enabled;
+  apply_ports();
+  for (const auto& page : qps_) {
+    if (!page) continue;
+    for (QueuePairImpl* qp : *page) {
+      if (qp == nullptr || !qp->e.paths || !qp->e.paths->from_node) continue;
+      const auto found = snapshot.ev_profiles.find(qp->e.paths->node_id);
+      if (found != snapshot.ev_profiles.end()) deny_paths(*qp, found->second);
+    }
+  }
+  more_work_ = true;
+}
+
+void Engine::deny_paths(QueuePairImpl& qp, const NodeEvProfile& wished) {
+  PathProfile& paths = *qp.e.paths;
+  for (std::size_t i = 0; i < paths.evs.size(); ++i) {
+    const ProfileEv& ev = paths.evs[i];
+    const auto same = [&](const ProfileEv& other) {
+      return other.value == ev.value && other.port == ev.port;
+    };
+    const auto at = i < wished.evs.size() && same(wished.evs[i])
+                        ? wished.evs.begin() + static_cast<std::ptrdiff_t>(i)
+                        : std::find_if(wished.evs.begin(), wished.evs.end(), same);
+    if (at == wished.evs.end()) continue;
+    const auto index = static_cast<EvIndex>(i);
+    // The mark in the profile is for queue pairs to come, the call for this one.
+    paths.profile.set_denied(index, at->denied);
+    const Result<core::EvState> now = endpoint_->query_ev(qp.number(), index);
+    if (!now.ok() || (now.value() == core::EvState::kDenied) == at->denied) continue;
+    [[maybe_unused]] const Status set =
+        endpoint_->set_ev_denied(now_, qp.number(), index, at->denied);
+  }
+}
+
+}  // namespace mrc::nic

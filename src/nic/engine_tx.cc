@@ -1,0 +1,69 @@
+// Packets out: from what the protocol wants to send to the back end.
+#include "nic/engine.h"
+#include "nic/queue_pair.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr unsigned kSendBudget = 64;
+constexpr unsigned kPacketsPerClockReading = 16;
+
+}  // namespace
+
+void Engine::transmit() {
+  core::TxPacket tx;
+  unsigned sent = 0;
+  while (sent < kSendBudget && endpoint_->next_packet(now_, backend_->free_ports(), tx)) {
+    if (tx.local_qp == kEndpointQp) {
+      send_for_endpoint(tx);
+    } else {
+      send(tx);
+    }
+    if (++sent % kPacketsPerClockReading == 0) now_ = clock();
+  }
+  if (sent == kSendBudget) more_work_ = true;
+  if (sent > 0) backend_->flush();
+}
+
+void Engine::send(const core::TxPacket& tx) {
+  QueuePairImpl* qp = find(tx.local_qp);
+  MRC_ASSERT(qp != nullptr);
+  const Route route{.peer = qp->e.remote,
+                    .port = tx.port,
+                    .entropy = tx.entropy,
+                    .srv6 = qp->e.paths->srv6_of(tx.ev)};
+  QueuePairImpl::Pieces pieces;
+  unsigned count = 0;
+  if (tx.payload_length > 0) {
+    const auto slot = static_cast<std::uint32_t>(tx.local_address >> 32);
+    const auto offset = static_cast<std::uint32_t>(tx.local_address);
+    count = qp->gather(slot, offset, tx.payload_length, pieces);
+    if (count == 0) {
+      lost_memory(*qp);
+      return;
+    }
+  }
+  backend_->send(route, tx.traffic_class, tx.packet, {pieces.data(), count});
+}
+
+// Its program took memory away that was still to be sent.
+void Engine::lost_memory(QueuePairImpl& qp) {
+  qp.e.failure = core::CompletionStatus::kFlushed;
+  [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp.number());
+  more_work_ = true;
+}
+
+// Requests tell our process number, which the answer's way back needs.
+void Engine::send_for_endpoint(const core::TxPacket& tx) {
+  const PeerName* peer = peers_.name_of(tx.destination);
+  if (peer == nullptr) return;
+  const Route route{.peer = *peer, .port = tx.port, .entropy = tx.entropy};
+  wire::Packet packet = tx.packet;
+  if (auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
+    request->vendor_info = backend_->process_number();
+    requests_.note_sent(static_cast<std::uint16_t>(packet.bth.psn.value()), tx.destination);
+  }
+  backend_->send(route, tx.traffic_class, packet, {});
+}
+
+}  // namespace mrc::nic

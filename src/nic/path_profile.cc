@@ -1,0 +1,106 @@
+#include "nic/path_profile.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace mrc::nic {
+namespace {
+
+constexpr std::uint32_t kFirstPort = 0xC000;  // looks like an ephemeral port to the network
+constexpr unsigned kMaxDraws = 64;            // of an entropy for one path
+
+bool carried_alike(const core::EvEntry& a, std::uint32_t entropy) {
+  return ((a.entropy ^ entropy) & 0xFFFF) == 0;
+}
+
+}  // namespace
+
+std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value) {
+  const auto& b = value.bytes;
+  const std::uint32_t first = (std::uint32_t{b[0]} << 8) | b[1];
+  if (kind == wire::EvKind::kUdpPort) return first;
+  return (first << 16) | (std::uint32_t{b[2]} << 8) | b[3];
+}
+
+// Paths of one profile differ in the low half of the entropy, which is all that IPv4 carries. An
+// explicit EV is used exactly as it is or not at all.
+bool PathProfiles::choose_path(std::vector<core::EvEntry>& entries, PortId port, std::uint32_t wish,
+                               bool exactly) {
+  const unsigned draws = exactly ? 1 : kMaxDraws;
+  for (unsigned draw = 0; draw < draws; ++draw) {
+    if (!exactly) wish = (random_->next32() & 0xFFFF'0000) | kFirstPort | (random_->next32() >> 18);
+    const auto taken = [&](std::uint32_t entropy) {
+      return std::any_of(entries.begin(), entries.end(),
+                         [&](const core::EvEntry& e) { return carried_alike(e, entropy); });
+    };
+    if (!exactly && taken(wish)) continue;
+    const Result<std::uint32_t> path = backend_->prepare_path(port, wish);
+    if (!path.ok() || taken(path.value())) continue;
+    entries.push_back({.entropy = path.value(), .port = port});
+    return true;
+  }
+  return false;
+}
+
+PathProfileResult PathProfiles::own() {
+  if (own_) return {own_, 0};
+  const unsigned ports = backend_->port_count();
+  const unsigned total = std::min<unsigned>(std::max(evs_per_port_, 1U) * ports, kMaxEvsPerQp);
+  std::vector<core::EvEntry> entries;
+  for (unsigned i = 0; i < total; ++i)
+    choose_path(entries, static_cast<PortId>(i % ports + 1), 0, /*exactly=*/false);
+  Result<core::EvProfile> made = core::EvProfile::create(entries);
+  if (!made.ok()) return {nullptr, EIO};
+  own_ = std::make_shared<PathProfile>();
+  own_->profile = std::move(made).value();
+  return {own_, 0};
+}
+
+// Denied marks may differ; they are brought up to date by whoever applies the node's state.
+bool PathProfiles::same_paths(const PathProfile& built, const NodeEvProfile& now) {
+  return built.event_mask == now.event_mask && built.min_active == now.min_active;
+}
+
+PathProfileResult PathProfiles::of_node(const NodeSnapshot& snapshot, std::uint64_t id) {
+  const auto found = snapshot.ev_profiles.find(id);
+  if (found == snapshot.ev_profiles.end()) return {nullptr, ENOENT};
+  const NodeEvProfile& node = found->second;
+  if (node.state != ProfileState::kOnline) return {nullptr, EINVAL};
+  const auto unchanged = [](const ProfileEv& a, const ProfileEv& b) {
+    return a.value == b.value && a.port == b.port;
+  };
+  Built& known = built_[id];
+  std::shared_ptr<PathProfile> usable = known.profile.lock();
+  if (usable && same_paths(*usable, node) &&
+      std::equal(known.source.begin(), known.source.end(), node.evs.begin(), node.evs.end(),
+                 unchanged)) {
+    return {usable, 0};
+  }
+  const auto format = snapshot.formats.find(node.format_id);
+  const wire::EvKind kind =
+      format == snapshot.formats.end() ? wire::EvKind::kStructured : format->second.kind;
+  auto made = std::make_shared<PathProfile>();
+  made->from_node = true;
+  made->node_id = id;
+  made->event_mask = node.event_mask;
+  made->min_active = node.min_active;
+  made->srv6 = is_srv6(kind) && node.mode != EvMode::kAuto;
+  const unsigned ports = backend_->port_count();
+  std::vector<core::EvEntry> entries;
+  for (std::size_t i = 0; i < node.evs.size() && entries.size() < kMaxEvsPerQp; ++i) {
+    const ProfileEv& ev = node.evs[i];
+    const bool free_choice = node.mode == EvMode::kAuto || is_srv6(kind);
+    const PortId port = ev.port == kNoPort ? static_cast<PortId>(i % ports + 1) : ev.port;
+    if (static_cast<unsigned>(port) > ports) continue;
+    if (!choose_path(entries, port, entropy_of(kind, ev.value), !free_choice)) continue;
+    entries.back().denied = ev.denied;
+    made->evs.push_back(ev);
+  }
+  Result<core::EvProfile> profile = core::EvProfile::create(entries);
+  if (!profile.ok()) return {nullptr, EINVAL};
+  made->profile = std::move(profile).value();
+  known = {made, node.evs};
+  return {made, 0};
+}
+
+}  // namespace mrc::nic

@@ -1,0 +1,73 @@
+// The paths of queue pairs: from what a controller set, or from the device's own choice, to the
+// profile the protocol engine works with.
+//
+// Not thread safe: belongs to whoever holds the engine lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "core/ev_profile.h"
+#include "nic/backend.h"
+#include "nic/node_state.h"
+#include "nic/random.h"
+
+namespace mrc::nic {
+
+// Shared by all queue pairs that were set up with the same paths.
+struct PathProfile {
+  core::EvProfile profile;
+  bool from_node = false;  // otherwise the device's own, and the rest is empty
+  std::uint64_t node_id = 0;
+  std::uint32_t event_mask = 0;
+  std::uint32_t min_active = 0;
+  bool srv6 = false;
+  std::vector<ProfileEv> evs;  // by EvIndex, as the node's state has them
+
+  const wire::EvValue* srv6_of(EvIndex ev) const {
+    const auto index = static_cast<std::size_t>(ev);
+    return srv6 && index < evs.size() ? &evs[index].value : nullptr;
+  }
+};
+
+struct PathProfileResult {
+  std::shared_ptr<PathProfile> profile;
+  int error = 0;
+};
+
+class PathProfiles {
+ public:
+  PathProfiles(Backend& backend, std::uint32_t evs_per_port, KernelRandom& random)
+      : backend_(&backend), evs_per_port_(evs_per_port), random_(&random) {}
+
+  // For queue pairs without a profile. EIO when the back end can use no path at all.
+  PathProfileResult own();
+  // ENOENT: no such profile. EINVAL: not online, or without a path on our ports.
+  PathProfileResult of_node(const NodeSnapshot& snapshot, std::uint64_t id);
+
+ private:
+  // A usable entropy no entry has yet, 0 when none was found.
+  bool choose_path(std::vector<core::EvEntry>& entries, PortId port, std::uint32_t wish,
+                   bool exactly);
+  static bool same_paths(const PathProfile& built, const NodeEvProfile& now);
+
+  Backend* backend_;
+  std::uint32_t evs_per_port_;
+  KernelRandom* random_;
+  std::shared_ptr<PathProfile> own_;
+  struct Built {
+    std::weak_ptr<PathProfile> profile;
+    std::vector<ProfileEv> source;
+  };
+  std::map<std::uint64_t, Built> built_;
+};
+
+// The entropy an EV of that kind puts into packets; SRv6 EVs leave it to the sender.
+std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value);
+constexpr bool is_srv6(wire::EvKind kind) {
+  return kind == wire::EvKind::kSrv6 || kind == wire::EvKind::kSrv6Segment;
+}
+
+}  // namespace mrc::nic

@@ -1,0 +1,196 @@
+// Life cycle of a queue pair; posting is in queue_pair_post.cc, reports in queue_pair_report.cc.
+#include "nic/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+
+#include "nic/device_impl.h"
+#include "nic/errors.h"
+
+namespace mrc::nic {
+
+QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup)
+    : device_(std::move(device)),
+      setup_(setup),
+      send_cq_(static_cast<CompletionQueueImpl*>(setup.send_cq)),
+      receive_cq_(static_cast<CompletionQueueImpl*>(setup.receive_cq)),
+      sends_(setup.max_sends),
+      send_pieces_(std::size_t{setup.max_sends} * setup.max_send_buffers),
+      inline_data_(std::size_t{setup.max_sends} * setup.max_inline),
+      receives_(setup.max_receives),
+      receive_pieces_(std::size_t{setup.max_receives} * setup.max_receive_buffers) {}
+
+int QueuePairImpl::enter() {
+  Engine& engine = device_->engine();
+  Result<QpNumber> number = engine.free_qp_number();
+  if (!number.ok()) return errno_of(number.status());
+  engine.reserve_qp(number.value());
+  const Status created = engine.endpoint().create_qp({.number = number.value(),
+                                                      .domain = ProtectionDomain{setup_.domain},
+                                                      .max_sends = setup_.max_sends,
+                                                      .max_receives = setup_.max_receives});
+  if (!created.ok()) return errno_of(created);
+  number_ = number.value();
+  engine.add_qp(*this);
+  send_cq_->add_user();
+  receive_cq_->add_user();
+  return 0;
+}
+
+QueuePairImpl::~QueuePairImpl() {
+  if (number_ == QpNumber{} || device_->in_child()) return;
+  forget_work();
+  {
+    const EngineGuard guard(device_->engine());
+    [[maybe_unused]] const Status gone = device_->engine().endpoint().destroy_qp(number_);
+    device_->engine().remove_qp(*this);
+  }
+  device_->engine().async()->retire(static_cast<QueuePair*>(this));
+  send_cq_->remove_user();
+  receive_cq_->remove_user();
+}
+
+// --- Transitions ---------------------------------------------------------------------------------
+
+int QueuePairImpl::to_init(const QpProfiles& profiles) {
+  if (device_->in_child()) return EIO;
+  if (state() != core::QpState::kReset) return EINVAL;
+  NodeState& node = device_->node();
+  // First counted as a user, so that the profile cannot go while its paths are prepared.
+  std::optional<std::uint64_t> ev_user;
+  std::optional<std::uint64_t> cc_user;
+  const auto give_up = [&](int error) {
+    if (ev_user) node.remove_user(ProfileKind::kEv, *ev_user);
+    if (cc_user) node.remove_user(ProfileKind::kCc, *cc_user);
+    return error;
+  };
+  if (profiles.has_ev_profile) {
+    const int added = node.add_user(ProfileKind::kEv, profiles.ev_profile);
+    if (added != 0) return added;
+    ev_user = profiles.ev_profile;
+  }
+  if (profiles.has_cc_profile) {
+    const int added = node.add_user(ProfileKind::kCc, profiles.cc_profile);
+    if (added != 0) return give_up(added);
+    cc_user = profiles.cc_profile;
+  }
+  const std::shared_ptr<const NodeSnapshot> snapshot = node.snapshot();
+  core::QpInit init{.cc = device_->engine().default_cc(), .hints = profiles.hints};
+  if (profiles.has_cc_profile) {
+    const auto found = snapshot->cc_profiles.find(profiles.cc_profile);
+    if (found == snapshot->cc_profiles.end()) return give_up(ENOENT);
+    if (found->second.state != ProfileState::kOnline) return give_up(EINVAL);
+    init.cc = found->second.cc;
+  }
+  const EngineGuard guard(device_->engine());
+  PathProfiles& known = device_->engine().path_profiles();
+  const PathProfileResult paths =
+      profiles.has_ev_profile ? known.of_node(*snapshot, profiles.ev_profile) : known.own();
+  if (paths.error != 0) return give_up(paths.error);
+  init.ev_profile = &paths.profile->profile;
+  init.ev_min_active = static_cast<std::uint16_t>(
+      std::min<std::uint32_t>(paths.profile->min_active, paths.profile->profile.size()));
+  const Status done = device_->engine().endpoint().init_qp(number_, init);
+  if (!done.ok()) return give_up(errno_of(done));
+  e.paths = paths.profile;
+  e.ev_user = ev_user;
+  e.cc_user = cc_user;
+  set_state(core::QpState::kInit);
+  return 0;
+}
+
+int QueuePairImpl::to_rtr(const QpPeer& peer) {
+  if (device_->in_child()) return EIO;
+  Engine& engine = device_->engine();
+  const EngineGuard guard(engine);
+  if (state() != core::QpState::kInit) return EINVAL;
+  core::QpReadyToReceive settings = peer.settings;
+  const PeerName name{peer.gid, process_of(settings.remote_qp)};
+  // Programs ask for the largest MTU of verbs wherever they run. Both ends cut it to what their
+  // interfaces carry.
+  settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
+  const Result<Address> address = engine.peers().acquire(name);
+  if (!address.ok()) return errno_of(address.status());
+  settings.remote = address.value();
+  const Status done = engine.endpoint().ready_to_receive(number_, settings);
+  if (!done.ok()) {
+    engine.peers().release(address.value());
+    return errno_of(done);
+  }
+  e.remote = name;
+  e.remote_address = address.value();
+  e.connected = true;
+  e.rtr = settings;
+  set_state(core::QpState::kReadyToReceive);
+  return 0;
+}
+
+int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
+  if (device_->in_child()) return EIO;
+  Engine& engine = device_->engine();
+  const EngineGuard guard(engine);
+  const Status done = engine.endpoint().ready_to_send(engine.clock(), number_, settings);
+  if (!done.ok()) return errno_of(done);
+  e.rts = settings;
+  accepts_immediates_.store(settings.max_wimm > 0, std::memory_order_relaxed);
+  set_state(core::QpState::kReadyToSend);
+  return 0;
+}
+
+int QueuePairImpl::to_error() {
+  if (device_->in_child()) return EIO;
+  Engine& engine = device_->engine();
+  const EngineGuard guard(engine);
+  if (state() == core::QpState::kReset) return EINVAL;
+  e.failing_on_request = true;
+  const Status done = engine.endpoint().fail_qp(engine.clock(), number_);
+  if (!done.ok()) return errno_of(done);
+  engine.take_posted(*this);
+  set_state(core::QpState::kError);
+  engine.hand_out_results();
+  return 0;
+}
+
+int QueuePairImpl::to_reset() {
+  if (device_->in_child()) return EIO;
+  forget_work();
+  return 0;
+}
+
+// What was posted is gone without a completion, and so are completions nobody has polled yet.
+void QueuePairImpl::forget_work() {
+  std::optional<std::uint64_t> ev_user;
+  std::optional<std::uint64_t> cc_user;
+  {
+    const std::lock_guard posting(post_lock_);
+    Engine& engine = device_->engine();
+    const EngineGuard guard(engine);
+    engine.take_doorbells();
+    [[maybe_unused]] const Status done = engine.endpoint().reset_qp(number_);
+    disconnect();
+    ev_user = std::exchange(e.ev_user, std::nullopt);
+    cc_user = std::exchange(e.cc_user, std::nullopt);
+    e = {};
+    e.sends_taken = sends_posted_.load();
+    e.receives_taken = receives_posted_.load();
+    set_state(core::QpState::kReset);
+  }
+  send_cq_->forget(*this);
+  if (receive_cq_ != send_cq_) receive_cq_->forget(*this);
+  {
+    const std::lock_guard posting(post_lock_);
+    sends_returned_.store(sends_posted_.load());
+    receives_returned_.store(receives_posted_.load());
+  }
+  if (ev_user) device_->node().remove_user(ProfileKind::kEv, *ev_user);
+  if (cc_user) device_->node().remove_user(ProfileKind::kCc, *cc_user);
+}
+
+void QueuePairImpl::disconnect() {
+  if (!e.connected) return;
+  device_->engine().peers().release(e.remote_address);
+  e.connected = false;
+}
+
+}  // namespace mrc::nic

@@ -1,0 +1,148 @@
+// A queue pair: the rings programs post into, and what the engine keeps beside the protocol's own
+// state.
+//
+// Posting. A poster writes a slot under `post_lock_`, publishes it by moving `sends_posted_` (or
+// `receives_posted_`), and rings the device's doorbell. The engine takes slots in order, under its
+// lock. A slot is in use from posting until its credit returns, so the engine and the protocol
+// refer to it by number for as long as they need it, retransmissions included.
+//
+// Credits. A request takes one. The credit of a receive or of a signaled send comes back when its
+// completion is polled, together with those of the unsignaled sends before it. Unsignaled sends
+// alone therefore fill the queue, as in verbs: every so often one must be signaled.
+//
+// Locks: post_lock_, then the engine lock. `e` belongs to the engine lock.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nic/completion_queue.h"
+#include "nic/device.h"
+#include "nic/path_profile.h"
+#include "nic/spin_lock.h"
+
+namespace mrc::nic {
+
+inline constexpr unsigned kMaxGather = 16;
+
+struct SendSlot {
+  std::uint64_t id = 0;
+  std::uint64_t remote_address = 0;
+  std::uint32_t remote_key = 0;
+  std::uint32_t immediate = 0;
+  std::uint32_t length = 0;
+  std::uint32_t pieces = 0;
+  SendKind kind = SendKind::kWrite;
+  bool signaled = true;
+};
+
+struct ReceiveSlot {
+  std::uint64_t id = 0;
+  std::uint32_t pieces = 0;
+  std::uint32_t capacity = 0;
+};
+
+class QueuePairImpl final : public QueuePair {
+ public:
+  QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup);
+  ~QueuePairImpl() override;
+  QueuePairImpl(const QueuePairImpl&) = delete;
+  QueuePairImpl& operator=(const QueuePairImpl&) = delete;
+
+  QpNumber number() const override { return number_; }
+  core::QpState state() const override { return state_.load(); }
+  const QpSetup& setup() const override { return setup_; }
+  int to_init(const QpProfiles& profiles) override;
+  int to_rtr(const QpPeer& peer) override;
+  int to_rts(const core::QpReadyToSend& settings) override;
+  int to_error() override;
+  int to_reset() override;
+  int post_sends(std::span<const SendWork> work, std::size_t& posted) override;
+  int post_receives(std::span<const ReceiveWork> work, std::size_t& posted) override;
+  QpReport report() override;
+
+  void return_credits(std::uint32_t sends, std::uint32_t receives);
+
+  // --- Under the engine lock from here on.
+  // Gives the queue pair its number and enters it into the engine. 0 or an errno.
+  int enter();
+
+  std::uint64_t sends_posted() const { return sends_posted_.load(); }
+  std::uint64_t receives_posted() const { return receives_posted_.load(); }
+  std::uint32_t send_slot_of(std::uint64_t count) const {
+    return static_cast<std::uint32_t>(count % sends_.size());
+  }
+  std::uint32_t receive_slot_of(std::uint64_t count) const {
+    return static_cast<std::uint32_t>(count % receives_.size());
+  }
+  const SendSlot& send(std::uint32_t slot) const { return sends_[slot]; }
+  const ReceiveSlot& receive(std::uint32_t slot) const { return receives_[slot]; }
+  CompletionQueueImpl& send_cq() const { return *send_cq_; }
+  CompletionQueueImpl& receive_cq() const { return *receive_cq_; }
+  void set_state(core::QpState state) { state_.store(state); }
+
+  // Bytes `offset`.. of a send as pieces of program memory; 0 pieces when a region is gone.
+  using Pieces = std::array<std::span<const std::byte>, kMaxGather>;
+  unsigned gather(std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
+                  Pieces& pieces) const;
+
+  struct EngineSide {
+    PeerName remote;
+    Address remote_address;
+    bool connected = false;
+    std::shared_ptr<PathProfile> paths;
+    std::optional<std::uint64_t> ev_user;  // node profiles this queue pair counts as a user of
+    std::optional<std::uint64_t> cc_user;
+    std::uint64_t sends_taken = 0;
+    std::uint64_t receives_taken = 0;
+    std::uint32_t silent_credits = 0;  // of unsignaled sends done since the last reported one
+    core::QpReadyToReceive rtr;
+    core::QpReadyToSend rts;
+    TimeNs last_heard = 0;
+    PortId last_heard_port = kNoPort;
+    bool failing_on_request = false;
+    core::CompletionStatus failure = core::CompletionStatus::kSuccess;
+    std::string explanation;
+  } e;
+
+  // Doorbell; see Engine::ring().
+  std::atomic<bool> rung{false};
+  QueuePairImpl* next_rung = nullptr;
+
+ private:
+  int check_send(const SendWork& work, std::uint32_t& length) const;
+  void fill_send(const SendWork& work, std::uint32_t length);
+  int check_receive(const ReceiveWork& work, std::uint32_t& capacity) const;
+  bool covered(const Buffer& buffer, bool for_writing) const;
+  void disconnect();
+  void forget_work();
+  QpReport build_report();
+
+  std::shared_ptr<DeviceImpl> device_;
+  QpSetup setup_;
+  QpNumber number_{};
+  CompletionQueueImpl* send_cq_;
+  CompletionQueueImpl* receive_cq_;
+  std::atomic<core::QpState> state_{core::QpState::kReset};
+  std::atomic<bool> accepts_immediates_{true};  // the peer can stash some
+
+  SpinLock post_lock_;
+  std::vector<SendSlot> sends_;
+  std::vector<Buffer> send_pieces_;     // max_send_buffers a slot
+  std::vector<std::byte> inline_data_;  // max_inline a slot
+  std::vector<ReceiveSlot> receives_;
+  std::vector<Buffer> receive_pieces_;
+  std::atomic<std::uint64_t> sends_posted_{0};
+  std::atomic<std::uint64_t> sends_returned_{0};
+  std::atomic<std::uint64_t> receives_posted_{0};
+  std::atomic<std::uint64_t> receives_returned_{0};
+};
+
+}  // namespace mrc::nic

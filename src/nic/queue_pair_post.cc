@@ -1,0 +1,175 @@
+// Posting: checks, slots, credits; and the way from a slot to the bytes of a packet.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "nic/device_impl.h"
+#include "nic/queue_pair.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr bool is_send(SendKind kind) {
+  return kind == SendKind::kSend || kind == SendKind::kSendImmediate;
+}
+
+// False when the sum exceeds what a message may have.
+bool add_lengths(std::span<const Buffer> buffers, std::uint32_t& total) {
+  std::uint64_t sum = 0;
+  for (const Buffer& buffer : buffers)
+    sum += buffer.length;
+  total = static_cast<std::uint32_t>(sum);
+  return sum <= core::kMaxMessageBytes;
+}
+
+}  // namespace
+
+bool QueuePairImpl::covered(const Buffer& buffer, bool for_writing) const {
+  return buffer.length == 0 ||
+         device_->engine().regions().covers(buffer.key, setup_.domain, buffer.address,
+                                            buffer.length, for_writing);
+}
+
+int QueuePairImpl::check_send(const SendWork& work, std::uint32_t& length) const {
+  if (work.kind > SendKind::kSendImmediate) return EINVAL;
+  if (is_send(work.kind) && !setup_.allow_sends) return EINVAL;
+  if (work.buffers.size() > setup_.max_send_buffers && !work.inline_data) return EINVAL;
+  if (work.buffers.size() > kMaxGather) return EINVAL;
+  if (!add_lengths(work.buffers, length)) return EINVAL;
+  if (work.inline_data) {
+    if (length > setup_.max_inline) return EINVAL;
+  } else {
+    for (const Buffer& buffer : work.buffers) {
+      if (!covered(buffer, /*for_writing=*/false)) return EINVAL;
+    }
+  }
+  if (!is_send(work.kind) && work.remote_address + length < work.remote_address) return EINVAL;
+  const bool immediate =
+      work.kind == SendKind::kWriteImmediate || work.kind == SendKind::kSendImmediate;
+  if (immediate && !accepts_immediates_.load(std::memory_order_relaxed)) return EINVAL;
+  return 0;
+}
+
+void QueuePairImpl::fill_send(const SendWork& work, std::uint32_t length) {
+  const std::uint64_t count = sends_posted_.load(std::memory_order_relaxed);
+  const std::uint32_t index = send_slot_of(count);
+  SendSlot& slot = sends_[index];
+  slot = {.id = work.id,
+          .remote_address = work.remote_address,
+          .remote_key = work.remote_key,
+          .immediate = work.immediate,
+          .length = length,
+          .pieces = 0,
+          .kind = work.kind,
+          .signaled = work.signaled || setup_.signal_all};
+  Buffer* pieces = &send_pieces_[std::size_t{index} * setup_.max_send_buffers];
+  if (work.inline_data) {
+    std::byte* copy = inline_data_.data() + std::size_t{index} * setup_.max_inline;
+    pieces[slot.pieces++] = {.address = copy, .length = length, .key = 0};
+    for (const Buffer& buffer : work.buffers) {
+      if (buffer.length == 0) continue;
+      std::memcpy(copy, buffer.address, buffer.length);
+      copy += buffer.length;
+    }
+  } else {
+    for (const Buffer& buffer : work.buffers) {
+      if (buffer.length > 0) pieces[slot.pieces++] = buffer;
+    }
+  }
+  sends_posted_.store(count + 1);
+}
+
+int QueuePairImpl::post_sends(std::span<const SendWork> work, std::size_t& posted) {
+  posted = 0;
+  if (device_->in_child()) return EIO;
+  int error = 0;
+  {
+    const std::lock_guard lock(post_lock_);
+    const core::QpState now = state();
+    if (now != core::QpState::kReadyToSend && now != core::QpState::kError) return EINVAL;
+    for (const SendWork& one : work) {
+      std::uint32_t length = 0;
+      error = check_send(one, length);
+      if (error != 0) break;
+      const std::uint64_t in_use = sends_posted_.load(std::memory_order_relaxed) -
+                                   sends_returned_.load(std::memory_order_acquire);
+      if (in_use >= sends_.size()) {
+        error = ENOMEM;
+        break;
+      }
+      fill_send(one, length);
+      ++posted;
+    }
+  }
+  if (posted > 0) device_->engine().ring(*this);
+  return error;
+}
+
+int QueuePairImpl::check_receive(const ReceiveWork& work, std::uint32_t& capacity) const {
+  if (work.buffers.size() > setup_.max_receive_buffers) return EINVAL;
+  if (!add_lengths(work.buffers, capacity)) return EINVAL;
+  for (const Buffer& buffer : work.buffers) {
+    if (!covered(buffer, /*for_writing=*/true)) return EINVAL;
+  }
+  return 0;
+}
+
+int QueuePairImpl::post_receives(std::span<const ReceiveWork> work, std::size_t& posted) {
+  posted = 0;
+  if (device_->in_child()) return EIO;
+  int error = 0;
+  {
+    const std::lock_guard lock(post_lock_);
+    if (state() == core::QpState::kReset) return EINVAL;
+    for (const ReceiveWork& one : work) {
+      std::uint32_t capacity = 0;
+      error = check_receive(one, capacity);
+      if (error != 0) break;
+      const std::uint64_t count = receives_posted_.load(std::memory_order_relaxed);
+      if (count - receives_returned_.load(std::memory_order_acquire) >= receives_.size()) {
+        error = ENOMEM;
+        break;
+      }
+      const std::uint32_t index = receive_slot_of(count);
+      Buffer* pieces = receive_pieces_.data() + std::size_t{index} * setup_.max_receive_buffers;
+      std::uint32_t used = 0;
+      for (const Buffer& buffer : one.buffers) {
+        if (buffer.length > 0) pieces[used++] = buffer;
+      }
+      receives_[index] = {.id = one.id, .pieces = used, .capacity = capacity};
+      receives_posted_.store(count + 1);
+      ++posted;
+    }
+  }
+  if (posted > 0) device_->engine().ring(*this);
+  return error;
+}
+
+void QueuePairImpl::return_credits(std::uint32_t sends, std::uint32_t receives) {
+  if (sends > 0) sends_returned_.fetch_add(sends, std::memory_order_release);
+  if (receives > 0) receives_returned_.fetch_add(receives, std::memory_order_release);
+}
+
+// --- The engine's side ---------------------------------------------------------------------------
+
+unsigned QueuePairImpl::gather(std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
+                               Pieces& pieces) const {
+  const Buffer* buffer = &send_pieces_[std::size_t{slot} * setup_.max_send_buffers];
+  const Buffer* end = buffer + sends_[slot].pieces;
+  unsigned count = 0;
+  for (; buffer != end && length > 0; ++buffer) {
+    if (offset >= buffer->length) {
+      offset -= buffer->length;
+      continue;
+    }
+    if (buffer->key != 0 && !device_->engine().regions().alive(buffer->key)) return 0;
+    const std::uint32_t part = std::min(length, buffer->length - offset);
+    pieces[count++] = {buffer->address + offset, part};
+    length -= part;
+    offset = 0;
+  }
+  return length == 0 ? count : 0;
+}
+
+}  // namespace mrc::nic

@@ -1,0 +1,41 @@
+#include <new>
+
+#include "nic/device_impl.h"
+#include "nic/queue_pair.h"
+
+namespace mrc::nic {
+
+QpReport QueuePairImpl::report() {
+  if (device_->in_child()) return {};
+  try {
+    const EngineGuard guard(device_->engine());
+    return build_report();
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
+QpReport QueuePairImpl::build_report() {
+  const core::Endpoint& endpoint = device_->engine().endpoint();
+  QpReport report;
+  const Result<core::QpStatus> status = endpoint.query_qp(number_);
+  if (status.ok()) report.status = status.value();
+  report.peer = e.remote.gid;
+  report.remote_qp = e.rtr.remote_qp;
+  report.failure = e.failure;
+  report.explanation = e.explanation;
+  if (!e.paths) return report;
+  for (unsigned i = 0; i < e.paths->profile.size(); ++i) {
+    const auto ev = static_cast<EvIndex>(i);
+    const core::EvEntry& entry = e.paths->profile.entry(ev);
+    PathReport path{.port = entry.port, .entropy = entry.entropy};
+    const Result<core::EvState> state = endpoint.query_ev(number_, ev);
+    if (state.ok()) path.state = state.value();
+    const Result<core::EvCounters> counters = endpoint.query_ev_counters(number_, ev);
+    if (counters.ok()) path.counters = counters.value();
+    report.paths.push_back(path);
+  }
+  return report;
+}
+
+}  // namespace mrc::nic
