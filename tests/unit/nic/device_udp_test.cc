@@ -1,0 +1,77 @@
+// Two devices of one process over the UDP back end, on loopback addresses of their own.
+#include "backend_fixture.h"
+#include "device_fixture.h"
+
+namespace mrc::nic::test {
+namespace {
+
+class DeviceUdp : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    open(a, 1);
+    open(b, 2);
+  }
+  void open(Side& side, unsigned host) {
+    DeviceConfig config = private_device(4, host);
+    config.name = "udp" + std::to_string(host);
+    config.directory = scratch.sub(config.name.c_str());
+    std::string error;
+    side.device = Device::open(config, error);
+    ASSERT_NE(side.device, nullptr) << error;
+  }
+
+  ScratchDirectory scratch;
+  Side a;
+  Side b;
+};
+
+TEST_F(DeviceUdp, BulkTransferInBothDirectionsArrivesWhole) {
+  constexpr std::size_t kMessage = 1 << 20;
+  constexpr unsigned kMessages = 32;
+  a.make_qp();
+  b.make_qp();
+  connect(a, b);
+  Arena a_from(*a.device, a.domain, kMessage);
+  Arena b_from(*b.device, b.domain, kMessage);
+  Arena a_to(*a.device, a.domain, kMessages * kMessage);
+  Arena b_to(*b.device, b.domain, kMessages * kMessage);
+  a_from.fill(11);
+  b_from.fill(12);
+  for (unsigned i = 0; i < kMessages; ++i) {
+    const Buffer from_a = a_from.buffer(0, kMessage);
+    const Buffer from_b = b_from.buffer(0, kMessage);
+    ASSERT_EQ(a.post({.id = i,
+                      .buffers = {&from_a, 1},
+                      .remote_address = b_to.address() + i * kMessage,
+                      .remote_key = b_to.keys().remote}),
+              0);
+    ASSERT_EQ(b.post({.id = i,
+                      .buffers = {&from_b, 1},
+                      .remote_address = a_to.address() + i * kMessage,
+                      .remote_key = a_to.keys().remote}),
+              0);
+  }
+  for (unsigned i = 0; i < kMessages; ++i) {
+    const WorkCompletion at_a = a.next_completion();
+    const WorkCompletion at_b = b.next_completion();
+    ASSERT_EQ(at_a.status, core::CompletionStatus::kSuccess) << a.qp->report().explanation;
+    ASSERT_EQ(at_b.status, core::CompletionStatus::kSuccess) << b.qp->report().explanation;
+    EXPECT_EQ(at_a.id, i);
+    EXPECT_EQ(at_b.id, i);
+  }
+  for (unsigned i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(b_to.first_wrong(i * kMessage, (i + 1) * kMessage, 11), (i + 1) * kMessage);
+    EXPECT_EQ(a_to.first_wrong(i * kMessage, (i + 1) * kMessage, 12), (i + 1) * kMessage);
+  }
+  EXPECT_TRUE(a_to.guards_intact());
+  EXPECT_TRUE(b_to.guards_intact());
+}
+
+TEST_F(DeviceUdp, TheSameConfigurationIsTheSameDevice) {
+  std::string error;
+  EXPECT_EQ(Device::open(a.device->config(), error), a.device);
+  EXPECT_NE(a.device, b.device);
+}
+
+}  // namespace
+}  // namespace mrc::nic::test
