@@ -88,7 +88,6 @@ struct NodeState::Impl {
   std::shared_ptr<const NodeSnapshot> newest(bool& refused);
   int apply(const std::function<int(NodeSnapshot&)>& change);
   int write(NodeSnapshot& state);
-  bool any_in_use(const std::vector<std::pair<ProfileKind, std::uint64_t>>& profiles) const;
 
   const std::string directory;
   const std::string path;
@@ -148,13 +147,6 @@ std::shared_ptr<const NodeSnapshot> NodeState::Impl::newest(bool& refused) {
   return cached;
 }
 
-bool NodeState::Impl::any_in_use(
-    const std::vector<std::pair<ProfileKind, std::uint64_t>>& profiles) const {
-  return std::any_of(profiles.begin(), profiles.end(), [this](const auto& profile) {
-    return users.in_use(profile.first, profile.second);
-  });
-}
-
 int NodeState::Impl::write(NodeSnapshot& state) {
   {
     const std::lock_guard lock(mutex);
@@ -176,16 +168,12 @@ int NodeState::Impl::apply(const std::function<int(NodeSnapshot&)>& change) {
   const auto new_bytes = encode_state(after);
   if (!new_bytes.ok()) return E2BIG;
   if (old_bytes.ok() && old_bytes.value() == new_bytes.value()) return 0;
-  const auto leaving = withdrawn(*before, after);
-  if (any_in_use(leaving)) return EBUSY;
-  if (const int error = write(after); error != 0) return error;
-  // A user that came between the question and the change has seen the profile online. It looks
-  // again after it has registered, so one of the two sides notices; here we take the change back.
-  if (!any_in_use(leaving)) return 0;
-  NodeSnapshot restored = *before;
-  restored.version = after.version;
-  const int error = write(restored);
-  return error != 0 ? error : EBUSY;
+  ProfileUsers::Withdrawal withdrawal;
+  for (const auto& [kind, id] : withdrawn(*before, after)) {
+    if (const int error = users.withdraw(kind, id, withdrawal); error != 0) return error;
+    if (users.in_use(kind, id)) return EBUSY;
+  }
+  return write(after);
 }
 
 NodeState::NodeState(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

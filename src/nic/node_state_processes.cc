@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "wire/icrc.h"
 #include "wire/reader.h"
@@ -27,6 +29,24 @@ std::string user_prefix(ProfileKind kind, std::uint64_t id) {
   std::snprintf(text.data(), text.size(), "%s-%016llx-", kind == ProfileKind::kEv ? "ev" : "cc",
                 static_cast<unsigned long long>(id));
   return text.data();
+}
+
+std::string notice_prefix(ProfileKind kind, std::uint64_t id) {
+  return "leaving-" + user_prefix(kind, id);
+}
+
+bool any_life_file(const std::string& directory, const std::string& prefix) {
+  bool any = false;
+  node_files::for_each_life_file(directory, prefix, [&any](int, std::string_view) {
+    any = true;
+    return false;
+  });
+  return any;
+}
+
+// A directory that is not there or closed to us.
+int no_access(int error) {
+  return error == ENOENT || error == EPERM || error == EROFS ? EACCES : error;
 }
 
 std::uint32_t record_sum(std::span<const std::byte> record) {
@@ -111,17 +131,28 @@ void ProfileUsers::close(bool ours) {
 }
 
 int ProfileUsers::add(ProfileKind kind, std::uint64_t id) {
-  const std::lock_guard lock(mutex_);
-  Use& use = uses_[{kind, id}];
-  if (use.count == 0) {
-    const int error =
-        node_files::create_life_file(directory_, user_prefix(kind, id), use.lock, use.path);
-    if (error != 0) {
-      uses_.erase({kind, id});
-      return error == ENOENT || error == EPERM || error == EROFS ? EACCES : error;
+  {
+    const std::lock_guard lock(mutex_);
+    Use& use = uses_[{kind, id}];
+    if (use.count == 0) {
+      const int error =
+          node_files::create_life_file(directory_, user_prefix(kind, id), use.lock, use.path);
+      if (error != 0) {
+        uses_.erase({kind, id});
+        return no_access(error);
+      }
     }
+    ++use.count;
   }
-  ++use.count;
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::nanoseconds(kWriterPatienceNs);
+  while (any_life_file(directory_, notice_prefix(kind, id))) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      remove(kind, id);
+      return ETIMEDOUT;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return 0;
 }
 
@@ -134,12 +165,19 @@ void ProfileUsers::remove(ProfileKind kind, std::uint64_t id) {
 }
 
 bool ProfileUsers::in_use(ProfileKind kind, std::uint64_t id) const {
-  bool used = false;
-  node_files::for_each_life_file(directory_, user_prefix(kind, id), [&used](int, std::string_view) {
-    used = true;
-    return false;
-  });
-  return used;
+  return any_life_file(directory_, user_prefix(kind, id));
+}
+
+int ProfileUsers::withdraw(ProfileKind kind, std::uint64_t id, Withdrawal& out) const {
+  Withdrawal::Notice& notice = out.notices_.emplace_back();
+  return node_files::create_life_file(directory_, notice_prefix(kind, id), notice.lock,
+                                      notice.path);
+}
+
+ProfileUsers::Withdrawal::~Withdrawal() {
+  for (const Notice& notice : notices_) {
+    if (notice.lock) unlink(notice.path.c_str());
+  }
 }
 
 void EvOpinions::close(bool ours) {

@@ -24,9 +24,30 @@ class ProfileUsers {
   // Removes our files, unless we are a child of the process that made them.
   void close(bool ours);
 
+  // While somebody withdraws the profile, waits for the end of that, at most kWriterPatienceNs.
+  // Whoever looks at the state after this sees what holds as long as the profile is used.
   int add(ProfileKind kind, std::uint64_t id);
   void remove(ProfileKind kind, std::uint64_t id);
   bool in_use(ProfileKind kind, std::uint64_t id) const;
+
+  // Says that profiles are about to leave ONLINE, as long as it lives. A user that comes after this
+  // waits; one that came before is seen by in_use().
+  class Withdrawal {
+   public:
+    Withdrawal() = default;
+    ~Withdrawal();
+    Withdrawal(const Withdrawal&) = delete;
+    Withdrawal& operator=(const Withdrawal&) = delete;
+
+   private:
+    friend class ProfileUsers;
+    struct Notice {
+      node_files::LifeDescriptor lock;
+      std::string path;
+    };
+    std::vector<Notice> notices_;
+  };
+  int withdraw(ProfileKind kind, std::uint64_t id, Withdrawal& out) const;
 
  private:
   struct Use {
