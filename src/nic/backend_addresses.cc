@@ -5,10 +5,6 @@
 namespace mrc::nic {
 namespace {
 
-bool is_link_local(const wire::IpAddress& address) {
-  return !address.is_v4 && address.bytes[0] == 0xFE && (address.bytes[1] & 0xC0) == 0x80;
-}
-
 // The bits of byte `index` that belong to a prefix of `bits` bits.
 std::uint8_t prefix_mask(std::size_t index, unsigned bits) {
   const std::size_t first = index * 8;
@@ -18,6 +14,10 @@ std::uint8_t prefix_mask(std::size_t index, unsigned bits) {
 }
 
 }  // namespace
+
+bool is_link_local(const wire::IpAddress& address) {
+  return !address.is_v4 && address.bytes[0] == 0xFE && (address.bytes[1] & 0xC0) == 0x80;
+}
 
 SocketAddress make_socket_address(const wire::IpAddress& address, std::uint16_t udp_port,
                                   unsigned scope) {

@@ -40,6 +40,7 @@ wire::IpAddress join_address(const wire::IpAddress& network, unsigned bits,
                              const wire::IpAddress& host);
 bool same_network(const wire::IpAddress& a, const wire::IpAddress& b, unsigned bits);
 unsigned address_bits(const wire::IpAddress& address);
+bool is_link_local(const wire::IpAddress& address);
 
 class PlaneMap {
  public:

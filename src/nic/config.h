@@ -28,7 +28,8 @@ struct PlaneConfig {
   std::string interface;    // empty: whichever carries `address`
   wire::IpAddress address;  // ours on this plane
   unsigned prefix_bits = 0;
-  std::string wire_path;  // kWire: socket of the virtual cable
+  std::string wire_path;  // kWire: socket of the virtual cable; "listen:PATH" at its other end
+  bool follow_interface = false;  // the address is the interface's, whatever it becomes
 };
 
 // A host whose plane addresses follow no rule.
@@ -46,7 +47,8 @@ struct DeviceConfig {
   std::uint32_t path_mtu = 0;                      // largest payload; 0 = ask the interfaces
   std::uint32_t evs_per_port = 8;                  // paths of queue pairs without a profile
   std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
-  std::uint32_t spray_quantum = 0;                 // packets in a row on one path; 0 = adaptive
+  bool segmentation = true;         // bursts of packets in one system call, where the kernel can
+  std::uint32_t spray_quantum = 0;  // packets in a row on one path; 0 = adaptive
   wire::DscpMap dscp;
   core::QpReadyToSend retry;  // timeout and retries where the program sets none
   std::string directory;      // where the node's state for this device lives

@@ -73,6 +73,8 @@ const InterfaceAddress* find_interface(const InterfaceList& list, const std::str
   return nullptr;
 }
 
+bool interface_exists(const std::string& name) { return if_nametoindex(name.c_str()) != 0; }
+
 std::uint32_t interface_mtu(const std::string& name) {
   ifreq request{};
   if (name.empty() || name.size() >= sizeof(request.ifr_name)) return 0;

@@ -33,6 +33,8 @@ InterfaceList list_interfaces();
 const InterfaceAddress* find_interface(const InterfaceList& list, const std::string& name,
                                        const wire::IpAddress& address);
 
+bool interface_exists(const std::string& name);
+
 // 0 when the system does not tell.
 std::uint32_t interface_mtu(const std::string& name);
 std::uint64_t interface_bits_per_second(const std::string& name);
