@@ -100,18 +100,17 @@ NsccGains derive_gains(const NsccSettings& settings, const NsccNetwork& network)
   gains.target_ns = either(settings.target_ns, clamp_u32(target_ns, 1, kMaxBaseRttNs));
   gains.near_zero_ns =
       clamp_u32(base_rtt_ns * kMicrosecondNs / kReferenceRttNs, kMinBaseRttNs, kMaxBaseRttNs);
-  // What N requesters add in one round trip meets in one queue. Their fair shares are 1 / N, so are
-  // the increases that go with them; the proportional one ends by itself at the target, and is the
-  // way back up when the others have gone, so it shrinks with the root of N only.
-  const std::int64_t sharers = settings.sharers;
+  // What N requesters add in one round trip meets in one queue. Divided by N the increases would be
+  // too weak to make unequal windows equal; with the root of N what all of them add stays small
+  // against the window of one, and equal they become.
   const unsigned root_shift = (std::bit_width(settings.sharers) - 1) / 2;
   // 4 * MTU * a * b / target with b = target / 12 us: the target cancels.
   gains.alpha_q16 = static_cast<std::uint64_t>(4 * mtu * size_q16 / kReferenceRttNs) >> root_shift;
   const std::uint32_t fair =
-      clamp_u32(5 * mtu * size_q16 / (kOneQ16 * sharers), 1, max_window_bytes);
+      clamp_u32((5 * mtu * size_q16 / kOneQ16) >> root_shift, 1, max_window_bytes);
   gains.fair_bytes = either(settings.fair_bytes, fair);
   const std::uint32_t eta =
-      clamp_u32(3 * mtu * size_q16 / (20 * kOneQ16 * sharers), 1, max_window_bytes);
+      clamp_u32((3 * mtu * size_q16 / (20 * kOneQ16)) >> root_shift, 1, max_window_bytes);
   gains.eta_bytes = either(settings.eta_bytes, eta);
   gains.fast_q16 = either(settings.fast_q16, clamp_u32(size_q16 / 4, 1, kMaxFastQ16));
   gains.gamma_q16 = either(settings.gamma_q16, kDefaultGammaQ16);
