@@ -28,7 +28,7 @@ void add_control(msghdr& header, std::byte* at, int level, int type, T value) {
   header.msg_controllen += CMSG_SPACE(sizeof(value));
 }
 
-bool no_room(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
+bool no_room(int error) { return error == EAGAIN; }
 
 // The kernel or the device cannot cut the message into datagrams.
 bool cannot_segment(int error) { return error == EIO || error == EINVAL || error == EOPNOTSUPP; }
