@@ -23,6 +23,8 @@ namespace mrc::api {
 
 struct VerbsContext;
 
+inline constexpr unsigned kMaxHints = 65'536;  // of one context
+
 enum class Magic : std::uint64_t {
   kContext = 0x6d72'6343'6f6e'7465,
   kChannel = 0x6d72'6343'6861'6e6e,
@@ -87,6 +89,7 @@ struct mrc_comp_channel {
   mrc::api::ChildCount counted;
   std::shared_ptr<mrc::nic::CompletionChannel> work;
   int epoll_fd = -1;
+  std::mutex mutex;  // one taker at a time, and none while a completion queue leaves
   std::atomic<unsigned> children{0};
   ~mrc_comp_channel();
 };
@@ -109,13 +112,13 @@ struct mrc_cq {
   std::mutex mutex;
   std::condition_variable acknowledged;
   unsigned unacknowledged = 0;
-  bool leaving = false;
 };
 
 struct mrc_qp_hint {
   mrc::api::HandleHead head{mrc::api::Magic::kHint};
   mrc_context* context = nullptr;
   mrc::api::ChildCount counted;
+  mrc::api::ChildCount counted_as_hint;
   std::mutex mutex;
   mrc_qp_hint_attr attr{};
   std::atomic<unsigned> children{0};  // queue pairs
@@ -129,6 +132,7 @@ struct mrc_qp {
   mrc::api::ChildCount counted_by_send_cq;
   mrc::api::ChildCount counted_by_receive_cq;
   mrc::api::ChildCount counted_by_domain;
+  std::mutex mutex;  // one change at a time
   mrc::api::ChildCount counted_by_hint;
   mrc::api::QueuePair pair;
 };

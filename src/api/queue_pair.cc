@@ -283,6 +283,7 @@ int QueuePair::modify(const QpChange& change) {
   if (to == IBV_QPS_RESET) {
     error = pair_->to_reset();
     if (error == 0) set_defaults(attributes_);
+    if (error == 0) failure_told_ = false;
     return error;
   }
   error = merge(change, wanted);

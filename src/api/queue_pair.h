@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,9 @@ class QueuePair {
   int modify(const QpChange& change);
   void query(ibv_qp_attr& verbs, mrc_qp_attr& mrc);
 
+  // True once after each time the queue pair was set up: for whoever explains a failure.
+  bool first_failure() { return !failure_told_.exchange(true); }
+
   // Ends the queue pair; waits until its asynchronous events are acknowledged.
   void destroy() { pair_.reset(); }
 
@@ -72,6 +76,7 @@ class QueuePair {
   std::unique_ptr<nic::QueuePair> pair_;
   std::mutex mutex_;
   Attributes attributes_;
+  std::atomic<bool> failure_told_{false};
 };
 
 // Between GIDs and addresses: IPv4 addresses are the mapped ones of IPv6.

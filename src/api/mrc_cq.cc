@@ -1,0 +1,226 @@
+// Completion channels and completion queues.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "api/guard.h"
+#include "api/handles.h"
+#include "api/verbs_types.h"
+#include "api/work.h"
+
+namespace mrc::api {
+namespace {
+
+// A source that nobody has asked to be told about stays in the set without any event.
+int watch_source(const mrc_comp_channel& channel, int operation, int descriptor, unsigned events,
+                 mrc_cq* cq) {
+  epoll_event event{.events = events, .data = {.ptr = cq}};
+  return epoll_ctl(channel.epoll_fd, operation, descriptor, &event) == 0 ? 0 : errno;
+}
+
+int create_channel(mrc_context* context, mrc_comp_channel*& out) {
+  auto made = std::make_unique<mrc_comp_channel>();
+  made->context = context;
+  made->counted = ChildCount(context->children);
+  const int error = nic::CompletionChannel::create(made->work);
+  if (error != 0) return error;
+  // Blocking is done at epoll_fd, where all sources meet.
+  const int flags = fcntl(made->work->descriptor(), F_GETFL);
+  if (flags < 0 || fcntl(made->work->descriptor(), F_SETFL, flags | O_NONBLOCK) < 0) return errno;
+  made->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  if (made->epoll_fd < 0) return errno;
+  const int watching =
+      watch_source(*made, EPOLL_CTL_ADD, made->work->descriptor(), EPOLLIN, nullptr);
+  if (watching != 0) return watching;
+  out = made.release();
+  return 0;
+}
+
+int check_cq_arguments(const mrc_context* context, int cqe, const mrc_comp_channel* channel,
+                       int vector) {
+  if (!valid(context) || cqe < 1) return EINVAL;
+  if (static_cast<unsigned>(cqe) > context->device->limits().max_cq_depth) return EINVAL;
+  if (vector < 0 || vector >= context->verbs->vctx.context.num_comp_vectors) return EINVAL;
+  if (channel == nullptr) return 0;
+  return valid(channel) && channel->context == context ? 0 : EINVAL;
+}
+
+std::unique_ptr<mrc_cq> make_cq(mrc_context* context, void* cq_context, mrc_comp_channel* channel) {
+  auto made = std::make_unique<mrc_cq>();
+  made->context = context;
+  made->counted = ChildCount(context->children);
+  made->cq_context = cq_context;
+  made->channel = channel;
+  if (channel != nullptr) made->counted_by_channel = ChildCount(channel->children);
+  return made;
+}
+
+int create_cq(mrc_context* context, int cqe, void* cq_context, mrc_comp_channel* channel,
+              int vector, mrc_cq*& out) {
+  const int refused = check_cq_arguments(context, cqe, channel, vector);
+  if (refused != 0) return refused;
+  std::unique_ptr<mrc_cq> made = make_cq(context, cq_context, channel);
+  const int error = context->device->create_completion_queue(
+      static_cast<unsigned>(cqe), made.get(), channel == nullptr ? nullptr : channel->work,
+      made->work);
+  if (error != 0) return error;
+  context->async->add(made->work.get(), made.get());
+  out = made.release();
+  return 0;
+}
+
+// One event if there is one; EAGAIN otherwise. A completion queue that goes is out of the set
+// before it waits for its events, and the lock keeps it from going between the two steps here.
+int take_event(mrc_comp_channel& channel, mrc_cq*& out) {
+  const std::lock_guard lock(channel.mutex);
+  for (;;) {
+    void* cookie = nullptr;
+    const int error = channel.work->wait(cookie);
+    if (error == 0) {
+      out = static_cast<mrc_cq*>(cookie);
+      return 0;
+    }
+    if (error != EAGAIN) return error;
+    epoll_event ready{};
+    const int count = epoll_wait(channel.epoll_fd, &ready, 1, 0);
+    if (count < 0) return errno;
+    if (count == 0) return EAGAIN;
+    if (ready.data.ptr == nullptr) continue;
+    out = static_cast<mrc_cq*>(ready.data.ptr);
+    const std::lock_guard cq_lock(out->mutex);
+    ++out->unacknowledged;
+    return 0;
+  }
+}
+
+int get_cq_event(mrc_comp_channel* channel, mrc_cq** cq, void** cq_context) {
+  if (!valid(channel) || cq == nullptr || cq_context == nullptr) return EINVAL;
+  for (;;) {
+    mrc_cq* taken = nullptr;
+    const int error = take_event(*channel, taken);
+    if (error == 0) {
+      *cq = taken;
+      *cq_context = taken->cq_context;
+      return 0;
+    }
+    const bool blocks = (fcntl(channel->epoll_fd, F_GETFL) & O_NONBLOCK) == 0;
+    if (error != EAGAIN || !blocks) return error;
+    pollfd wanted{.fd = channel->epoll_fd, .events = POLLIN, .revents = 0};
+    if (poll(&wanted, 1, -1) < 0) return errno;
+  }
+}
+
+void end_ev_events(mrc_cq& cq) {
+  if (cq.channel != nullptr) {
+    const std::lock_guard lock(cq.channel->mutex);
+    static_cast<void>(
+        watch_source(*cq.channel, EPOLL_CTL_DEL, cq.ev_events->descriptor(), 0, nullptr));
+  }
+  std::unique_lock lock(cq.mutex);
+  cq.acknowledged.wait(lock, [&] { return cq.unacknowledged == 0; });
+}
+
+}  // namespace
+
+int create_ev_event_queue(mrc_context* context, int cqe, void* cq_context,
+                          mrc_comp_channel* channel, int comp_vector,
+                          std::unique_ptr<nic::NodeState::Listener> listener, mrc_cq*& out) {
+  const int refused = check_cq_arguments(context, cqe, channel, comp_vector);
+  if (refused != 0) return refused;
+  if (listener == nullptr) return ENOMEM;
+  std::unique_ptr<mrc_cq> made = make_cq(context, cq_context, channel);
+  made->ev_events = std::move(listener);
+  made->capacity = cqe;
+  if (channel != nullptr) {
+    const int error = watch_source(*channel, EPOLL_CTL_ADD, made->ev_events->descriptor(),
+                                   EPOLLONESHOT, made.get());
+    if (error != 0) return error;
+  }
+  out = made.release();
+  return 0;
+}
+
+}  // namespace mrc::api
+
+using mrc::api::valid;
+
+mrc_comp_channel::~mrc_comp_channel() {
+  if (epoll_fd >= 0) close(epoll_fd);
+}
+
+MRC_API_EXPORT int mrc_create_comp_channel(mrc_context* context, mrc_comp_channel** channel) {
+  if (!valid(context) || channel == nullptr) return EINVAL;
+  mrc_comp_channel* made = nullptr;
+  const int error = mrc::api::guarded([&] { return mrc::api::create_channel(context, made); });
+  if (error == 0) *channel = made;
+  return error;
+}
+
+MRC_API_EXPORT int mrc_get_comp_channel_fd(mrc_comp_channel* channel, int* fd) {
+  if (!valid(channel) || fd == nullptr) return EINVAL;
+  *fd = channel->epoll_fd;
+  return 0;
+}
+
+MRC_API_EXPORT int mrc_destroy_comp_channel(mrc_comp_channel* channel) {
+  if (!valid(channel)) return EINVAL;
+  if (channel->children != 0) return EBUSY;
+  delete channel;
+  return 0;
+}
+
+MRC_API_EXPORT mrc_cq* mrc_create_cq(mrc_context* context, int cqe, void* cq_context,
+                                     mrc_comp_channel* channel, int comp_vector) {
+  mrc_cq* made = nullptr;
+  return mrc::api::guarded_pointer(made, [&] {
+    return mrc::api::create_cq(context, cqe, cq_context, channel, comp_vector, made);
+  });
+}
+
+MRC_API_EXPORT int mrc_poll_cq(mrc_cq* cq, int num_entries, ibv_wc* wc) {
+  if (!valid(cq) || cq->work == nullptr) return -EINVAL;
+  return mrc::api::poll_completions(*cq->context->device, *cq->work, num_entries, wc);
+}
+
+MRC_API_EXPORT int mrc_destroy_cq(mrc_cq* cq) {
+  if (!valid(cq)) return EINVAL;
+  if (cq->children != 0) return EBUSY;
+  if (cq->work != nullptr) {
+    cq->context->async->remove(cq->work.get());
+    cq->work->wait_acknowledged();
+  } else {
+    mrc::api::end_ev_events(*cq);
+  }
+  delete cq;
+  return 0;
+}
+
+MRC_API_EXPORT int mrc_req_notify_cq(mrc_cq* cq, int solicited_only) {
+  if (!valid(cq)) return EINVAL;
+  if (cq->work != nullptr) return cq->work->request_notification(solicited_only != 0);
+  if (cq->channel == nullptr) return 0;
+  return mrc::api::watch_source(*cq->channel, EPOLL_CTL_MOD, cq->ev_events->descriptor(),
+                                EPOLLIN | EPOLLONESHOT, cq);
+}
+
+MRC_API_EXPORT int mrc_get_cq_event(mrc_comp_channel* channel, mrc_cq** cq, void** cq_context) {
+  return mrc::api::guarded_minus_one(
+      [&] { return mrc::api::get_cq_event(channel, cq, cq_context); });
+}
+
+MRC_API_EXPORT void mrc_ack_cq_events(mrc_cq* cq, unsigned nevents) {
+  if (!valid(cq)) return;
+  if (cq->work != nullptr) {
+    cq->work->acknowledge(nevents);
+    return;
+  }
+  const std::lock_guard lock(cq->mutex);
+  cq->unacknowledged -= std::min(nevents, cq->unacknowledged);
+  cq->acknowledged.notify_all();
+}

@@ -1,0 +1,82 @@
+// Hints: what a program knows about its traffic.
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "api/guard.h"
+#include "api/handles.h"
+#include "api/verbs_types.h"
+
+namespace mrc::api {
+namespace {
+
+constexpr int kKnown = MRC_QP_HINT_NUM_QPS_PER_PEER | MRC_QP_HINT_NUM_SEND_PEERS |
+                       MRC_QP_HINT_NUM_REMOTE_RECV_PEERS | MRC_QP_HINT_VENDOR_CFG;
+
+int check(const mrc_qp_hint_attr& attr, int mask) {
+  if ((mask & MRC_QP_HINT_NUM_QPS_PER_PEER) != 0 && attr.num_qps_per_peer < 0) return EINVAL;
+  if ((mask & MRC_QP_HINT_NUM_SEND_PEERS) != 0 && attr.num_send_peers < 0) return EINVAL;
+  const bool receivers = (mask & MRC_QP_HINT_NUM_REMOTE_RECV_PEERS) != 0;
+  return receivers && attr.num_remote_recv_peers < 0 ? EINVAL : 0;
+}
+
+void copy(const mrc_qp_hint_attr& from, int mask, mrc_qp_hint_attr& to) {
+  if ((mask & MRC_QP_HINT_NUM_QPS_PER_PEER) != 0) to.num_qps_per_peer = from.num_qps_per_peer;
+  if ((mask & MRC_QP_HINT_NUM_SEND_PEERS) != 0) to.num_send_peers = from.num_send_peers;
+  if ((mask & MRC_QP_HINT_NUM_REMOTE_RECV_PEERS) != 0)
+    to.num_remote_recv_peers = from.num_remote_recv_peers;
+  if ((mask & MRC_QP_HINT_VENDOR_CFG) != 0)
+    std::memcpy(to.vendor_cfg, from.vendor_cfg, sizeof to.vendor_cfg);
+}
+
+int create_hint(mrc_context* context, const mrc_qp_hint_init_attr* init, mrc_qp_hint*& out) {
+  if (!valid(context) || init == nullptr) return EINVAL;
+  const int refused = check(init->attr, kKnown);
+  if (refused != 0) return refused;
+  if (context->hints >= kMaxHints) return ENOSPC;
+  auto made = std::make_unique<mrc_qp_hint>();
+  made->context = context;
+  made->counted = ChildCount(context->children);
+  made->counted_as_hint = ChildCount(context->hints);
+  made->attr = init->attr;
+  out = made.release();
+  return 0;
+}
+
+int check_call(const mrc_qp_hint* hint, const mrc_qp_hint_attr* attr, int mask) {
+  return valid(hint) && attr != nullptr && (mask & ~kKnown) == 0 ? 0 : EINVAL;
+}
+
+}  // namespace
+}  // namespace mrc::api
+
+MRC_API_EXPORT mrc_qp_hint* mrc_create_qp_hint(mrc_context* context,
+                                               mrc_qp_hint_init_attr* init_attr) {
+  mrc_qp_hint* made = nullptr;
+  return mrc::api::guarded_pointer(made,
+                                   [&] { return mrc::api::create_hint(context, init_attr, made); });
+}
+
+MRC_API_EXPORT int mrc_destroy_qp_hint(mrc_qp_hint* hint) {
+  if (!mrc::api::valid(hint)) return EINVAL;
+  if (hint->children != 0) return EBUSY;
+  delete hint;
+  return 0;
+}
+
+MRC_API_EXPORT int mrc_query_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) {
+  const int refused = mrc::api::check_call(hint, attr, mask);
+  if (refused != 0) return refused;
+  const std::lock_guard lock(hint->mutex);
+  mrc::api::copy(hint->attr, mask, *attr);
+  return 0;
+}
+
+MRC_API_EXPORT int mrc_modify_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) {
+  int refused = mrc::api::check_call(hint, attr, mask);
+  if (refused == 0) refused = mrc::api::check(*attr, mask);
+  if (refused != 0) return refused;
+  const std::lock_guard lock(hint->mutex);
+  mrc::api::copy(*attr, mask, hint->attr);
+  return 0;
+}

@@ -1,0 +1,169 @@
+// Protection domains and memory regions.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "api/guard.h"
+#include "api/verbs_real.h"
+#include "api/verbs_types.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+namespace mrc::api {
+namespace {
+
+// Rights that exist only for operations MRC does not have are granted and never used.
+constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+                                  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+                                  IBV_ACCESS_OPTIONAL_RANGE;
+
+// A region is written by packets long after the call, so it must be there now.
+bool is_mapped(const void* start, std::size_t length) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  std::array<unsigned char, 4096> resident;
+  std::uintptr_t at = reinterpret_cast<std::uintptr_t>(start) & ~(page - 1);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(start) + length;
+  while (at < end) {
+    const std::size_t bytes = std::min<std::size_t>(end - at, page * resident.size());
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    if (mincore(reinterpret_cast<void*>(at), bytes, resident.data()) != 0) return errno != ENOMEM;
+    at += page * resident.size();
+  }
+  return true;
+}
+
+int check_region(const void* address, std::size_t length, unsigned access) {
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return EOPNOTSUPP;
+  if ((access & IBV_ACCESS_MW_BIND) != 0) return EOPNOTSUPP;
+  if ((access & ~kKnownAccess) != 0 || length == 0) return EINVAL;
+  constexpr unsigned kWrites = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  if ((access & kWrites) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  const auto start = reinterpret_cast<std::uintptr_t>(address);
+  if (start + length < start) return EINVAL;
+  return is_mapped(address, length) ? 0 : EFAULT;
+}
+
+int register_region(VerbsPd& pd, void* address, std::size_t length, std::uint64_t io_address,
+                    unsigned access, ibv_mr*& out) {
+  const int refused = check_region(address, length, access);
+  if (refused != 0) return refused;
+  if ((access & IBV_ACCESS_ZERO_BASED) != 0) io_address = 0;
+  auto made = std::make_unique<VerbsMr>();
+  VerbsContext& context = *our_context(pd.pd.context);
+  const int error = context.device->register_memory(
+      pd.domain, address, length, io_address, (access & IBV_ACCESS_LOCAL_WRITE) != 0,
+      (access & IBV_ACCESS_REMOTE_WRITE) != 0, made->keys);
+  if (error != 0) return error;
+  made->mr = {.context = pd.pd.context,
+              .pd = &pd.pd,
+              .addr = address,
+              .length = length,
+              .handle = made->keys.local,
+              .lkey = made->keys.local,
+              .rkey = made->keys.remote};
+  ++pd.children;
+  out = &made.release()->mr;
+  return 0;
+}
+
+ibv_mr* register_region(ibv_pd* pd, void* address, std::size_t length, std::uint64_t io_address,
+                        unsigned access) {
+  ibv_mr* made = nullptr;
+  return guarded_pointer(made, [&] {
+    return register_region(*our_pd(pd), address, length, io_address, access, made);
+  });
+}
+
+}  // namespace
+}  // namespace mrc::api
+
+using mrc::api::forward_or;
+using mrc::api::our_context;
+using mrc::api::our_pd;
+
+MRC_API_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  mrc::api::VerbsContext* ours = our_context(context);
+  if (ours == nullptr)
+    return forward_or<ibv_pd*>(nullptr, context, MRC_REAL(ibv_alloc_pd), context);
+  ibv_pd* made = nullptr;
+  return mrc::api::guarded_pointer(made, [&] {
+    auto pd = std::make_unique<mrc::api::VerbsPd>();
+    pd->domain = ours->device->new_domain();
+    pd->pd = {.context = context, .handle = pd->domain};
+    mrc::api::hold(*ours);
+    made = &pd.release()->pd;
+    return 0;
+  });
+}
+
+MRC_API_EXPORT int ibv_dealloc_pd(ibv_pd* pd) {
+  mrc::api::VerbsPd* ours = our_pd(pd);
+  if (ours == nullptr) return forward_or(EINVAL, pd, MRC_REAL(ibv_dealloc_pd), pd);
+  if (ours->children != 0) return EBUSY;
+  mrc::api::VerbsContext& context = *our_context(pd->context);
+  delete ours;
+  mrc::api::release(context);
+  return 0;
+}
+
+MRC_API_EXPORT ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
+  if (our_pd(pd) == nullptr)
+    return forward_or<ibv_mr*>(nullptr, pd, MRC_REAL(ibv_reg_mr), pd, address, length, access);
+  return mrc::api::register_region(pd, address, length, reinterpret_cast<std::uintptr_t>(address),
+                                   static_cast<unsigned>(access));
+}
+
+MRC_API_EXPORT ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova,
+                                       int access) {
+  if (our_pd(pd) == nullptr) {
+    return forward_or<ibv_mr*>(nullptr, pd, MRC_REAL(ibv_reg_mr_iova), pd, address, length, iova,
+                               access);
+  }
+  return mrc::api::register_region(pd, address, length, iova, static_cast<unsigned>(access));
+}
+
+MRC_API_EXPORT ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova,
+                                        unsigned access) {
+  if (our_pd(pd) == nullptr) {
+    return forward_or<ibv_mr*>(nullptr, pd, MRC_REAL(ibv_reg_mr_iova2), pd, address, length, iova,
+                               access);
+  }
+  return mrc::api::register_region(pd, address, length, iova, access);
+}
+
+MRC_API_EXPORT ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
+                                         int fd, int access) {
+  if (our_pd(pd) == nullptr) {
+    return forward_or<ibv_mr*>(nullptr, pd, MRC_REAL(ibv_reg_dmabuf_mr), pd, offset, length, iova,
+                               fd, access);
+  }
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+MRC_API_EXPORT int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, size_t length,
+                                int access) {
+  if (mr == nullptr || our_context(mr->context) == nullptr) {
+    return forward_or(int{IBV_REREG_MR_ERR_INPUT}, mr, MRC_REAL(ibv_rereg_mr), mr, flags, pd,
+                      address, length, access);
+  }
+  errno = EOPNOTSUPP;
+  return IBV_REREG_MR_ERR_INPUT;
+}
+
+MRC_API_EXPORT int ibv_dereg_mr(ibv_mr* mr) {
+  if (mr == nullptr || our_context(mr->context) == nullptr)
+    return forward_or(EINVAL, mr, MRC_REAL(ibv_dereg_mr), mr);
+  auto* ours = reinterpret_cast<mrc::api::VerbsMr*>(mr);
+  const int error = mrc::api::nic_of(mr->context).deregister_memory(ours->keys);
+  if (error != 0) return error;
+  --our_pd(mr->pd)->children;
+  delete ours;
+  return 0;
+}
