@@ -182,6 +182,7 @@ int DeviceImpl::deregister_memory(const MemoryKeys& keys) {
   }
   const Status gone = engine_->endpoint().invalidate_memory(Rkey{keys.remote});
   engine_->regions().remove(keys.local);
+  engine_->forget_held(keys.remote);
   return errno_of(gone);
 }
 

@@ -107,24 +107,25 @@ void Engine::take_doorbells() {
 void Engine::take_posted(QueuePairImpl& qp) {
   for (const std::uint64_t end = qp.receives_posted(); qp.e.receives_taken != end;) {
     const std::uint32_t slot = qp.receive_slot_of(qp.e.receives_taken++);
-    if (endpoint_->post_receive(qp.number(), {.id = slot}).ok()) continue;
+    const core::ReceiveRequest request{.id = slot, .capacity = qp.receive(slot).capacity};
+    if (endpoint_->post_receive(qp.number(), request).ok()) continue;
     drain_completions();
     flush_receive(qp, slot);
   }
   for (const std::uint64_t end = qp.sends_posted(); qp.e.sends_taken != end;) {
     const std::uint32_t slot = qp.send_slot_of(qp.e.sends_taken++);
     const SendSlot& send = qp.send(slot);
-    const Status posted =
-        endpoint_->post_send(now_, qp.number(),
-                             {.id = slot,
-                              .local_address = std::uint64_t{slot} << 32,
-                              .length = send.length,
-                              .remote_address = send.remote_address,
-                              .remote_key = Rkey{send.remote_key},
-                              .with_immediate = send.kind == SendKind::kWriteImmediate,
-                              .immediate = send.immediate,
-                              .signaled = true});
-    if (posted.ok()) continue;
+    // All are signaled for the protocol: unsignaled ones end here, with their slot.
+    const core::SendRequest request{.id = slot,
+                                    .local_address = std::uint64_t{slot} << 32,
+                                    .length = send.length,
+                                    .remote_address = send.remote_address,
+                                    .remote_key = Rkey{send.remote_key},
+                                    .with_immediate = has_immediate(send.kind),
+                                    .immediate = send.immediate,
+                                    .signaled = true,
+                                    .into_receive = is_send(send.kind)};
+    if (endpoint_->post_send(now_, qp.number(), request).ok()) continue;
     drain_completions();
     complete_send(qp, slot, core::CompletionStatus::kFlushed);
   }

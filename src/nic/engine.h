@@ -42,6 +42,7 @@ namespace mrc::nic {
 class CompletionQueueImpl;
 class QueuePairImpl;
 struct CompletionEntry;
+struct HeldByte;
 
 struct EngineParts {
   std::unique_ptr<core::Endpoint> endpoint;
@@ -99,6 +100,17 @@ class Engine final : private Receiver {
   QueuePairImpl* find(QpNumber number) const;
   unsigned qp_count() const { return qp_count_; }
 
+  template <typename Visit>
+  void for_each_qp(Visit visit) {
+    for (const auto& page : qps_) {
+      if (!page) continue;
+      for (QueuePairImpl* qp : *page)
+        if (qp != nullptr) visit(*qp);
+    }
+  }
+  // Bytes held back for a region that goes.
+  void forget_held(std::uint32_t remote_key);
+
   void take_doorbells();
   void take_posted(QueuePairImpl& qp);
   void hand_out_results();
@@ -121,13 +133,20 @@ class Engine final : private Receiver {
   void on_received(const Received& received) override;
   void on_dropped(DropReason reason) override;
   Address source_of(const Received& received, const wire::Packet& packet, const QueuePairImpl* qp);
-  void place(const core::Placement& placement, const wire::Packet& packet,
+  void place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,
              std::span<const std::byte> payload);
+  struct Target {
+    std::byte* address = nullptr;
+    std::span<const std::byte> payload;
+  };
+  void place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
+                            const Target& target);
 
   // engine_tx.cc
   void send(const core::TxPacket& tx);
   void send_for_endpoint(const core::TxPacket& tx);
   void lost_memory(QueuePairImpl& qp);
+  void adapt_quantum(unsigned sent);
 
   // engine_results.cc
   void drain_completions();
@@ -166,6 +185,8 @@ class Engine final : private Receiver {
   core::CcProfile default_cc_;
   unsigned udp_port_;
   std::uint32_t fixed_quantum_;
+  unsigned quantum_ = 1;
+  int sent_smoothed_ = 0;  // packets a round, in eighths
   PortMask ports_enabled_ = PortMask::first(kMaxPorts);
   std::array<std::unique_ptr<QpPage>, 65'536 / kNumbersPerPage> qps_;
   unsigned qp_count_ = 0;

@@ -49,12 +49,14 @@ void Engine::complete_send(QueuePairImpl& qp, std::uint32_t slot, core::Completi
 void Engine::complete_receive(QueuePairImpl& qp, const core::Completion& completion) {
   const ReceiveSlot& receive = qp.receive(static_cast<std::uint32_t>(completion.id));
   CompletionEntry entry{.owner = &qp, .receive_credits = 1, .solicited = true};
-  const bool success = completion.status == core::CompletionStatus::kSuccess;
+  const SendKind kind = !completion.into_receive   ? SendKind::kWriteImmediate
+                        : completion.has_immediate ? SendKind::kSendImmediate
+                                                   : SendKind::kSend;
   entry.work = {.id = receive.id,
                 .status = completion.status,
-                .kind = SendKind::kWriteImmediate,
+                .kind = kind,
                 .receive = true,
-                .has_immediate = success,
+                .has_immediate = completion.has_immediate,
                 .immediate = completion.immediate,
                 .length = completion.length,
                 .qp = qp.number()};
@@ -72,13 +74,10 @@ void Engine::deliver(CompletionQueueImpl& cq, const CompletionEntry& entry) {
 // As in verbs: the queue is broken, and so are the queue pairs that report to it.
 void Engine::on_overrun(CompletionQueueImpl& cq) {
   async_->publish({.kind = AsyncKind::kCqError, .cq = &cq});
-  for (const auto& page : qps_) {
-    if (!page) continue;
-    for (QueuePairImpl* qp : *page) {
-      if (qp == nullptr || (&qp->send_cq() != &cq && &qp->receive_cq() != &cq)) continue;
-      [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp->number());
-    }
-  }
+  for_each_qp([&](QueuePairImpl& qp) {
+    if (&qp.send_cq() != &cq && &qp.receive_cq() != &cq) return;
+    [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp.number());
+  });
   more_work_ = true;
 }
 
@@ -151,14 +150,11 @@ void Engine::apply_node_state(const NodeSnapshot& snapshot) {
   now_ = clock();
   ports_enabled_ = snapshot.ports_enabled;
   apply_ports();
-  for (const auto& page : qps_) {
-    if (!page) continue;
-    for (QueuePairImpl* qp : *page) {
-      if (qp == nullptr || !qp->e.paths || !qp->e.paths->from_node) continue;
-      const auto found = snapshot.ev_profiles.find(qp->e.paths->node_id);
-      if (found != snapshot.ev_profiles.end()) deny_paths(*qp, found->second);
-    }
-  }
+  for_each_qp([&](QueuePairImpl& qp) {
+    if (!qp.e.paths || !qp.e.paths->from_node) return;
+    const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
+    if (found != snapshot.ev_profiles.end()) deny_paths(qp, found->second);
+  });
   more_work_ = true;
 }
 

@@ -1,5 +1,7 @@
 // Packets in: to the protocol, and their bytes to where it says.
+#include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "nic/engine.h"
 #include "nic/queue_pair.h"
@@ -35,11 +37,13 @@ void Engine::on_received(const Received& received) {
       requests_.settle(now_, received.gid, packet)) {
     return;
   }
+  // A receive posted before the peer could send this counts, even if its doorbell is still ringing.
+  if (qp != nullptr && wire::has_immediate(packet.bth.opcode)) take_posted(*qp);
   const core::RxResult result = endpoint_->on_packet(now_, arrival, packet);
   if (qp == nullptr || result.drop != DropReason::kNone) return;
   qp->e.last_heard = now_;
   qp->e.last_heard_port = received.port;
-  if (result.placement.length > 0) place(result.placement, packet, payload);
+  if (result.placement.length > 0) place(*qp, result.placement, packet, payload);
 }
 
 // A packet for a queue pair comes from its peer or from nobody. Requests to the endpoint name their
@@ -59,11 +63,47 @@ Address Engine::source_of(const Received& received, const wire::Packet& packet,
   return name != nullptr && name->gid == received.gid ? asked : Address{};
 }
 
-void Engine::place(const core::Placement& placement, const wire::Packet& packet,
+void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,
                    std::span<const std::byte> payload) {
+  if (placement.into_receive) {
+    const auto slot = static_cast<std::uint32_t>(placement.receive_id);
+    if (!qp.scatter(slot, placement.address, payload)) lost_memory(qp);
+    return;
+  }
   const auto& write = *std::get_if<wire::Write>(&packet.body);
-  std::byte* target = regions_.locate(static_cast<std::uint32_t>(write.key), placement.address);
-  std::memcpy(target, payload.data(), placement.length);
+  const auto key = static_cast<std::uint32_t>(write.key);
+  std::byte* target = regions_.locate(key, placement.address);
+  if (!qp.setup().last_byte_last) {
+    std::memcpy(target, payload.data(), placement.length);
+    return;
+  }
+  place_last_byte_last(qp, {packet.bth.psn, key, target + placement.length - 1, payload.back()},
+                       wire::ends_message(packet.bth.opcode), {target, payload});
+}
+
+// For programs that watch the last byte of a write in memory: it is stored when everything the peer
+// sent up to it has been, and behind all that.
+void Engine::place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
+                                  const Target& target) {
+  const std::size_t length = target.payload.size() - (ends_message ? 1 : 0);
+  std::memcpy(target.address, target.payload.data(), length);
+  auto& held = qp.e.held;
+  if (ends_message) held.push_back(last);
+  if (held.empty()) return;
+  const Result<Psn> expected = endpoint_->expected_psn(qp.number());
+  if (!expected.ok()) return;
+  const auto passed = [&](const HeldByte& byte) {
+    if (byte.psn.distance_from(expected.value()) >= 0) return false;
+    std::atomic_ref<std::byte>(*byte.target).store(byte.value, std::memory_order_release);
+    return true;
+  };
+  std::erase_if(held, passed);
+}
+
+void Engine::forget_held(std::uint32_t remote_key) {
+  for_each_qp([&](QueuePairImpl& qp) {
+    std::erase_if(qp.e.held, [&](const auto& byte) { return byte.remote_key == remote_key; });
+  });
 }
 
 }  // namespace mrc::nic

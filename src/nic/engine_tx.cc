@@ -1,4 +1,6 @@
 // Packets out: from what the protocol wants to send to the back end.
+#include <algorithm>
+
 #include "nic/engine.h"
 #include "nic/queue_pair.h"
 
@@ -7,6 +9,8 @@ namespace {
 
 constexpr unsigned kSendBudget = 64;
 constexpr unsigned kPacketsPerClockReading = 16;
+constexpr int kSmoothing = 8;
+constexpr unsigned kBurstsPerRound = 4;
 
 }  // namespace
 
@@ -22,7 +26,23 @@ void Engine::transmit() {
     if (++sent % kPacketsPerClockReading == 0) now_ = clock();
   }
   if (sent == kSendBudget) more_work_ = true;
-  if (sent > 0) backend_->flush();
+  if (sent == 0) return;
+  backend_->flush();
+  adapt_quantum(sent);
+}
+
+// Packets in a row on one path cost less, and packets on many paths wait less and meet less of what
+// goes wrong on one. So few packets are sprayed one by one, and the more leave in a round, the more
+// of them go together.
+void Engine::adapt_quantum(unsigned sent) {
+  sent_smoothed_ += (static_cast<int>(sent * kSmoothing) - sent_smoothed_) / kSmoothing;
+  const unsigned fitting = static_cast<unsigned>(sent_smoothed_) / kSmoothing / kBurstsPerRound;
+  const unsigned quantum = fixed_quantum_ != 0
+                               ? std::min(fixed_quantum_, core::Endpoint::kMaxSprayQuantum)
+                               : std::clamp(fitting, 1U, backend_->burst_limit());
+  if (quantum == quantum_) return;
+  quantum_ = quantum;
+  endpoint_->set_spray_quantum(quantum);
 }
 
 void Engine::send(const core::TxPacket& tx) {

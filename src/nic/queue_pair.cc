@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <new>
 
 #include "nic/device_impl.h"
 #include "nic/errors.h"
@@ -29,7 +30,8 @@ int QueuePairImpl::enter() {
   const Status created = engine.endpoint().create_qp({.number = number.value(),
                                                       .domain = ProtectionDomain{setup_.domain},
                                                       .max_sends = setup_.max_sends,
-                                                      .max_receives = setup_.max_receives});
+                                                      .max_receives = setup_.max_receives,
+                                                      .allow_sends = setup_.allow_sends});
   if (!created.ok()) return errno_of(created);
   number_ = number.value();
   engine.add_qp(*this);
@@ -110,6 +112,13 @@ int QueuePairImpl::to_rtr(const QpPeer& peer) {
   // Programs ask for the largest MTU of verbs wherever they run. Both ends cut it to what their
   // interfaces carry.
   settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
+  try {
+    if (setup_.last_byte_last) {
+      e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
+    }
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
   const Result<Address> address = engine.peers().acquire(name);
   if (!address.ok()) return errno_of(address.status());
   settings.remote = address.value();

@@ -32,6 +32,13 @@ namespace mrc::nic {
 
 inline constexpr unsigned kMaxGather = 16;
 
+constexpr bool is_send(SendKind kind) {
+  return kind == SendKind::kSend || kind == SendKind::kSendImmediate;
+}
+constexpr bool has_immediate(SendKind kind) {
+  return kind == SendKind::kWriteImmediate || kind == SendKind::kSendImmediate;
+}
+
 struct SendSlot {
   std::uint64_t id = 0;
   std::uint64_t remote_address = 0;
@@ -47,6 +54,14 @@ struct ReceiveSlot {
   std::uint64_t id = 0;
   std::uint32_t pieces = 0;
   std::uint32_t capacity = 0;
+};
+
+// The last byte of a write that arrived before something sent earlier.
+struct HeldByte {
+  Psn psn;
+  std::uint32_t remote_key = 0;
+  std::byte* target = nullptr;
+  std::byte value{};
 };
 
 class QueuePairImpl final : public QueuePair {
@@ -93,6 +108,9 @@ class QueuePairImpl final : public QueuePair {
   unsigned gather(std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
                   Pieces& pieces) const;
 
+  // The other way: into the buffers of a receive. False when a region is gone.
+  bool scatter(std::uint32_t slot, std::uint64_t offset, std::span<const std::byte> bytes) const;
+
   struct EngineSide {
     PeerName remote;
     Address remote_address;
@@ -105,6 +123,7 @@ class QueuePairImpl final : public QueuePair {
     std::uint32_t silent_credits = 0;  // of unsignaled sends done since the last reported one
     core::QpReadyToReceive rtr;
     core::QpReadyToSend rts;
+    std::vector<HeldByte> held;  // room for a whole window; only with last_byte_last
     TimeNs last_heard = 0;
     PortId last_heard_port = kNoPort;
     bool failing_on_request = false;

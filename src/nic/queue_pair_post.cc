@@ -10,10 +10,6 @@
 namespace mrc::nic {
 namespace {
 
-constexpr bool is_send(SendKind kind) {
-  return kind == SendKind::kSend || kind == SendKind::kSendImmediate;
-}
-
 // False when the sum exceeds what a message may have.
 bool add_lengths(std::span<const Buffer> buffers, std::uint32_t& total) {
   std::uint64_t sum = 0;
@@ -45,9 +41,8 @@ int QueuePairImpl::check_send(const SendWork& work, std::uint32_t& length) const
     }
   }
   if (!is_send(work.kind) && work.remote_address + length < work.remote_address) return EINVAL;
-  const bool immediate =
-      work.kind == SendKind::kWriteImmediate || work.kind == SendKind::kSendImmediate;
-  if (immediate && !accepts_immediates_.load(std::memory_order_relaxed)) return EINVAL;
+  const bool uses_receive = is_send(work.kind) || has_immediate(work.kind);
+  if (uses_receive && !accepts_immediates_.load(std::memory_order_relaxed)) return EINVAL;
   return 0;
 }
 
@@ -170,6 +165,25 @@ unsigned QueuePairImpl::gather(std::uint32_t slot, std::uint32_t offset, std::ui
     offset = 0;
   }
   return length == 0 ? count : 0;
+}
+
+bool QueuePairImpl::scatter(std::uint32_t slot, std::uint64_t offset,
+                            std::span<const std::byte> bytes) const {
+  const Buffer* buffer = receive_pieces_.data() + std::size_t{slot} * setup_.max_receive_buffers;
+  const Buffer* end = buffer + receives_[slot].pieces;
+  for (; buffer != end && !bytes.empty(); ++buffer) {
+    if (offset >= buffer->length) {
+      offset -= buffer->length;
+      continue;
+    }
+    if (!device_->engine().regions().alive(buffer->key)) return false;
+    const std::size_t part = std::min<std::size_t>(bytes.size(), buffer->length - offset);
+    // Only buffers of regions with the right to be written pass the check at posting.
+    std::memcpy(const_cast<std::byte*>(buffer->address) + offset, bytes.data(), part);
+    bytes = bytes.subspan(part);
+    offset = 0;
+  }
+  return bytes.empty();
 }
 
 }  // namespace mrc::nic

@@ -1,5 +1,7 @@
 #include "nic/region_table.h"
 
+#include "base/assert.h"
+
 namespace mrc::nic {
 
 RegionTable::~RegionTable() {
@@ -22,7 +24,9 @@ std::uint32_t RegionTable::add(const Region& region, KernelRandom& random) {
   if (region.io_address != here) moved_.emplace(region.remote_key, here - region.io_address);
   free_.pop_back();
   ++used_;
-  Slot& slot = *slot_of(index);
+  Slot* place = slot_of(index);
+  MRC_ASSERT(place != nullptr);
+  Slot& slot = *place;
   slot.address.store(region.address, std::memory_order_relaxed);
   slot.length.store(region.length, std::memory_order_relaxed);
   slot.domain.store(region.domain, std::memory_order_relaxed);
