@@ -7,7 +7,7 @@
 //   lock     serialises writers
 //   users/   one locked file for each profile a process uses, and one with its opinions of EVs. The
 //            locks die with their process. Anybody may add to it (mode 1777).
-//   events/  one socket per listener; only controllers may add to it
+//   events/  one named pipe per listener; only controllers may add to it
 // A controller is who owns the directory or has CAP_NET_ADMIN.
 #pragma once
 
@@ -63,12 +63,16 @@ struct NodeEvProfile {
   std::uint32_t event_mask = 0;  // MRC_CTL_EV_GOOD, MRC_CTL_EV_ASSUMED_BAD
   std::vector<wire::EvField> fields;
   std::vector<ProfileEv> evs;
+  std::uint64_t seed = 0;  // what generated EVs are drawn with
+  bool has_min_active = false;
+  bool has_event_mask = false;
   friend bool operator==(const NodeEvProfile&, const NodeEvProfile&) = default;
 };
 
 struct NodeCcProfile {
   ProfileState state = ProfileState::kInit;
   core::CcProfile cc;
+  bool configured = false;
 };
 
 struct NodeSnapshot {

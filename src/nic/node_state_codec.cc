@@ -18,6 +18,8 @@ constexpr Status kBroken(ErrorCode::kInvalidArgument, "contradicts itself");
 constexpr std::uint8_t kEvDenied = 1;
 constexpr std::uint8_t kEvPopulated = 2;
 constexpr std::uint8_t kEvCompact = 4;  // the compact form differs and follows
+constexpr std::uint8_t kEvAssumedBad = 8;
+constexpr std::uint8_t kEvFlags = 15;
 
 class Output {
  public:
@@ -67,6 +69,9 @@ void write_ev_profile(Output& out, const NodeEvProfile& profile) {
   out.u64(profile.format_id);
   out.u32(profile.min_active);
   out.u32(profile.event_mask);
+  out.u64(profile.seed);
+  out.u8(profile.has_min_active ? 1 : 0);
+  out.u8(profile.has_event_mask ? 1 : 0);
   out.count(profile.fields.size());
   for (const wire::EvField& field : profile.fields) {
     for (const std::uint32_t number :
@@ -76,9 +81,9 @@ void write_ev_profile(Output& out, const NodeEvProfile& profile) {
   out.count(profile.evs.size());
   for (const ProfileEv& ev : profile.evs) {
     const bool compact = !(ev.compact == ev.value);
-    out.u8(static_cast<std::uint8_t>((ev.denied ? kEvDenied : 0) |
-                                     (ev.populated ? kEvPopulated : 0) |
-                                     (compact ? kEvCompact : 0)));
+    out.u8(static_cast<std::uint8_t>(
+        (ev.denied ? kEvDenied : 0) | (ev.populated ? kEvPopulated : 0) |
+        (ev.assumed_bad ? kEvAssumedBad : 0) | (compact ? kEvCompact : 0)));
     out.u8(static_cast<std::uint8_t>(ev.port));
     out.ev(ev.value);
     if (compact) out.ev(ev.compact);
@@ -89,6 +94,7 @@ void write_cc_profile(Output& out, const NodeCcProfile& profile) {
   const core::NsccParameters& nscc = profile.cc.nscc;
   out.u8(static_cast<std::uint8_t>(profile.state));
   out.u8(static_cast<std::uint8_t>(profile.cc.algorithm));
+  out.u8(profile.configured ? 1 : 0);
   out.u8(profile.cc.network_trims ? 1 : 0);
   out.u8(nscc.disable_qa ? 1 : 0);
   out.u8(nscc.qa_gate);
@@ -139,9 +145,10 @@ bool read_format(wire::ByteReader& in, EvFormatProfile& out) {
 bool read_ev(wire::ByteReader& in, ProfileEv& out) {
   const std::uint8_t flags = in.u8();
   const std::uint8_t port = in.u8();
-  if ((flags & ~(kEvDenied | kEvPopulated | kEvCompact)) != 0 || port > kMaxPorts) return false;
+  if ((flags & ~kEvFlags) != 0 || port > kMaxPorts) return false;
   out.denied = (flags & kEvDenied) != 0;
   out.populated = (flags & kEvPopulated) != 0;
+  out.assumed_bad = (flags & kEvAssumedBad) != 0;
   out.port = PortId{port};
   in.copy_to(std::span(out.value.bytes));
   out.compact = out.value;
@@ -154,6 +161,8 @@ bool read_ev_profile(wire::ByteReader& in, NodeEvProfile& out) {
   out.format_id = in.u64();
   out.min_active = in.u32();
   out.event_mask = in.u32();
+  out.seed = in.u64();
+  if (!read_bool(in, out.has_min_active) || !read_bool(in, out.has_event_mask)) return false;
   std::size_t count = 0;
   if (!read_count(in, kMaxFormatFields, 20, count)) return false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -174,7 +183,8 @@ bool read_ev_profile(wire::ByteReader& in, NodeEvProfile& out) {
 bool read_cc_profile(wire::ByteReader& in, NodeCcProfile& out) {
   core::NsccParameters& nscc = out.cc.nscc;
   if (!read_state(in, out.state) || !read_enum(in, core::CcAlgorithm::kNscc, out.cc.algorithm) ||
-      !read_bool(in, out.cc.network_trims) || !read_bool(in, nscc.disable_qa))
+      !read_bool(in, out.configured) || !read_bool(in, out.cc.network_trims) ||
+      !read_bool(in, nscc.disable_qa))
     return false;
   nscc.qa_gate = in.u8();
   for (std::uint32_t* number :

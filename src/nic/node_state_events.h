@@ -1,4 +1,5 @@
-// Events of EVs from any process to the listeners of a node, as datagrams to sockets in events/.
+// Events of EVs from any process to the listeners of a node, through one named pipe per listener
+// in events/. A pipe holds thousands of them, where a datagram socket holds ten.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,6 @@
 #include <string>
 
 #include "nic/node_state.h"
-#include "nic/node_state_files.h"
 
 namespace mrc::nic {
 
@@ -21,9 +21,8 @@ class EventSender {
 
  private:
   const std::string directory_;
-  const std::uint64_t id_;  // tells listeners which sequence a datagram belongs to
+  const std::uint64_t id_;  // tells listeners which sequence an event belongs to
   std::mutex mutex_;
-  node_files::Descriptor socket_;
   // Sent or lost so far, by listener, so that it notices what it missed.
   std::map<std::string, std::uint64_t> sequence_;
 };

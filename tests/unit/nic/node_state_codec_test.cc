@@ -26,6 +26,9 @@ NodeSnapshot sample() {
   state.ev_profiles[3].fields = {{.width = 16, .init_val = 1, .max_val = 3, .mask = 0x30}};
   state.ev_profiles[3].evs[1].compact = wire::structured_ev(77);
   state.ev_profiles[3].evs[2].denied = true;
+  state.ev_profiles[3].evs[2].assumed_bad = true;
+  state.ev_profiles[3].seed = 0x0123456789ABCDEF;
+  state.ev_profiles[3].has_min_active = true;
   state.ev_profiles[4] = {.state = ProfileState::kOffline, .mode = EvMode::kExplicit};
   state.ev_profiles[4].evs.resize(3);
   state.cc_profiles[9] = {.state = ProfileState::kOffline,

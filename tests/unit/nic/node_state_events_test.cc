@@ -1,9 +1,6 @@
 // Events from any process to any listener.
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
-#include <cstring>
 
 #include "nic/node_state.h"
 #include "unit/nic/node_state_support.h"
@@ -39,8 +36,7 @@ class NodeStateEvents : public testing::Test {
   }
 
   TemporaryDirectory directory_;
-  // Longer than a socket address can be.
-  std::string device_ = directory_ / std::string(120, 'd');
+  std::string device_ = directory_ / "mrc0";
   std::unique_ptr<NodeState> state_ = open_state(device_);
 };
 
@@ -99,7 +95,7 @@ TEST_F(NodeStateEvents, OnlyWhatTheMaskSelectsIsSent) {
 
 TEST_F(NodeStateEvents, ASlowListenerMissesSomeAndKnowsHowMany) {
   const auto listener = state_->listen();
-  constexpr std::uint32_t kSent = 5'000;
+  constexpr std::uint32_t kSent = 20'000;
   for (std::uint32_t i = 0; i < kSent; ++i)
     state_->send_event(event(i));
   std::uint32_t got = 0;
@@ -113,7 +109,7 @@ TEST_F(NodeStateEvents, ASlowListenerMissesSomeAndKnowsHowMany) {
   EXPECT_EQ(listener->missed(), kSent - got);
 }
 
-TEST_F(NodeStateEvents, TheSocketOfADeadListenerIsRemovedByTheNextSender) {
+TEST_F(NodeStateEvents, ThePipeOfADeadListenerIsRemovedByTheNextSender) {
   ChildProcess listener([&] {
     const auto own = open_state(device_);
     const auto ear = own->listen();
@@ -133,30 +129,34 @@ TEST_F(NodeStateEvents, AListenerThatGoesLeavesNothing) {
   EXPECT_EQ(test::entries_in(device_ + "/events"), 0u);
 }
 
-TEST_F(NodeStateEvents, NoiseInTheSocketIsPassedOver) {
+TEST_F(NodeStateEvents, AfterNoiseTheNextEventIsReadAllTheSame) {
   const auto listener = state_->listen();
-  std::string socket_path;
+  std::string path;
   for (const auto& entry : std::filesystem::directory_iterator(device_ + "/events"))
-    socket_path = entry.path();
-  const std::string near = directory_ / "s";
-  std::filesystem::create_symlink(socket_path, near);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(static_cast<char*>(address.sun_path), near.c_str(), near.size() + 1);
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  for (std::size_t length = 0; length < 200; ++length) {
-    const std::string noise(length, 'x');
-    EXPECT_EQ(sendto(fd, noise.data(), length, 0, reinterpret_cast<const sockaddr*>(&address),
-                     sizeof address),
-              static_cast<ssize_t>(length));
+    path = entry.path();
+  const int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  for (std::uint32_t length = 1; length < 300; length += 7) {
+    const std::string noise(length, 'M');
+    ASSERT_EQ(write(fd, noise.data(), length), static_cast<ssize_t>(length));
     NodeEvEvent got;
-    EXPECT_FALSE(listener->next(got)) << length;
+    EXPECT_FALSE(listener->next(got));
+    state_->send_event(event(length));
+    ASSERT_TRUE(listener->next(got)) << length;
+    EXPECT_EQ(got.drop_count, length);
   }
   close(fd);
-  state_->send_event(event(9));
+}
+
+TEST_F(NodeStateEvents, HundredsInARowFit) {
+  const auto listener = state_->listen();
+  for (std::uint32_t i = 0; i < 500; ++i)
+    state_->send_event(event(i));
   NodeEvEvent got;
-  ASSERT_TRUE(listener->next(got));
-  EXPECT_EQ(got.drop_count, 9u);
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(listener->next(got));
+    ASSERT_EQ(got.drop_count, i);
+  }
 }
 
 }  // namespace
