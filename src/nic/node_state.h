@@ -51,7 +51,9 @@ struct ProfileEv {
   PortId port = kNoPort;
   bool denied = false;
   bool populated = false;  // explicit profiles are filled entry by entry
-  wire::EvValue compact;  // as the API shows it; the same as `value` when the profile has no fields
+  wire::EvValue compact;   // as the API shows it; same as `value` when the profile has no fields
+  // Denied, but to be shown as bad: a controller said so. It stays out of use until told otherwise.
+  bool assumed_bad = false;
   friend bool operator==(const ProfileEv&, const ProfileEv&) = default;
 };
 
