@@ -1,6 +1,9 @@
 // Queue pairs of the engine, doorbells, and one round of progress.
 #include "nic/engine.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <ctime>
 
 #include <utility>
@@ -14,6 +17,20 @@ constexpr unsigned kReceiveBudget = 64;
 constexpr DurationNs kBusyPortRetryNs = 50 * kMicrosecondNs;
 constexpr std::uint32_t kLowBits = 0xFFFF;
 
+// What is right for a network card is wrong for processes that share processors: a peer answers
+// within microseconds, or after the milliseconds others had its processor. The target delay lets a
+// window stand through that, and its limit is what receive buffers of sockets hold. Ordinary
+// networks drop; who has switches that trim says so in a profile.
+core::CcProfile software_cc() {
+  core::CcProfile cc;
+  cc.network_trims = false;
+  cc.nscc.base_rtt_ns = 200 * kMicrosecondNs;
+  cc.nscc.target_delay_ns = kMillisecondNs;
+  cc.nscc.max_cwnd = 512 * 1024;
+  cc.nscc.disable_qa = true;
+  return cc;
+}
+
 }  // namespace
 
 Engine::Engine(EngineParts parts)
@@ -24,8 +41,7 @@ Engine::Engine(EngineParts parts)
       path_profiles_(*backend_, parts.evs_per_port, random_),
       udp_port_(parts.udp_port),
       fixed_quantum_(parts.spray_quantum) {
-  // Ordinary networks drop; who has switches that trim says so in a profile.
-  default_cc_.network_trims = false;
+  default_cc_ = software_cc();
 }
 
 Engine::~Engine() { stop(); }
@@ -133,8 +149,13 @@ void Engine::take_posted(QueuePairImpl& qp) {
 
 // --- Progress ------------------------------------------------------------------------------------
 
+// Who polls in vain while another thread has the lock lets it have the processor too: the holder
+// may be waiting for just this one.
 void Engine::poll() {
-  if (!lock_.try_lock()) return;
+  if (!lock_.try_lock()) {
+    sched_yield();
+    return;
+  }
   progress(/*receive=*/true);
   polled_at_.store(now_, std::memory_order_relaxed);
   unlock();

@@ -1,8 +1,9 @@
 // The lock around a device's protocol engine.
 //
-// Two kinds of takers: those that must have it (set-up, the engine thread) and wait, and those that
-// would do the engine's work if it is free and go on otherwise (posting, polling). The second kind
-// stands back while one of the first waits, so that a program polling in a loop starves nobody.
+// Two kinds of takers: those that must have it (set-up, queries) and wait, and those that would do
+// the engine's work if it is free and go on otherwise (posting, polling, the engine thread). The
+// second kind stands back while one of the first waits, so that a program polling in a loop starves
+// nobody.
 //
 // All operations are sequentially consistent. Whoever publishes work by a sequentially consistent
 // store and then fails to take the lock may rely on this: the holder, or the waiter it stood back

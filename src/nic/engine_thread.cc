@@ -18,8 +18,8 @@
 namespace mrc::nic {
 namespace {
 
-constexpr DurationNs kPolledRecentlyNs = 50 * kMicrosecondNs;
-constexpr int kNapMicroseconds = 200;
+constexpr DurationNs kPolledRecentlyNs = 100 * kMicrosecondNs;
+constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
 constexpr DurationNs kHousekeepingNs = kSecondNs;
 constexpr DurationNs kPolledHousekeepingNs = 5 * kMillisecondNs;
 
@@ -95,7 +95,11 @@ void Engine::run() {
       continue;
     }
     if (node_fired_) read_node_state();
-    lock_.lock();
+    // Another thread at work does ours as well. Waiting in line would only keep it from going on.
+    if (!lock_.try_lock()) {
+      nap();
+      continue;
+    }
     if (backend_fired_ || now - housekept_at_ >= kHousekeepingNs) {
       backend_fired_ = false;
       housekept_at_ = now;
@@ -157,9 +161,9 @@ void Engine::sleep() {
 // Ends early when the program announces that it will not poll any more.
 void Engine::nap() {
   napping_.store(true);
-  if (polled_at_.load() != 0 && !stopping_.load()) {
+  if (!stopping_.load()) {
     pollfd wake{.fd = wake_, .events = POLLIN, .revents = 0};
-    const timespec rest{.tv_sec = 0, .tv_nsec = kNapMicroseconds * kMicrosecondNs};
+    const timespec rest{.tv_sec = 0, .tv_nsec = kNapNs};
     if (ppoll(&wake, 1, &rest, nullptr) > 0) clear_wake();
   }
   napping_.store(false);

@@ -10,6 +10,11 @@
 #include "nic/errors.h"
 
 namespace mrc::nic {
+namespace {
+
+constexpr std::uint32_t kSackThresholdBytes = 64 * 1024;
+
+}  // namespace
 
 QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup)
     : device_(std::move(device)),
@@ -112,6 +117,8 @@ int QueuePairImpl::to_rtr(const QpPeer& peer) {
   // Programs ask for the largest MTU of verbs wherever they run. Both ends cut it to what their
   // interfaces carry.
   settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
+  // An answer costs as much as a packet; a few packets share one unless the program wants more.
+  if (settings.sack_threshold_bytes == 0) settings.sack_threshold_bytes = kSackThresholdBytes;
   try {
     if (setup_.last_byte_last) {
       e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
