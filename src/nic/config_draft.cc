@@ -37,23 +37,6 @@ void add_loopback_planes(DeviceConfig& config, unsigned count) {
   }
 }
 
-// The address of an interface that stands for the plane: IPv4 before IPv6, wide before link-local.
-const InterfaceAddress* choose_address(const InterfaceList& list, const std::string& name,
-                                       IpVersion version) {
-  const InterfaceAddress* best = nullptr;
-  const auto rank = [](const InterfaceAddress& entry) {
-    if (entry.address.is_v4) return 0;
-    return is_link_local(entry.address) ? 2 : 1;
-  };
-  for (const InterfaceAddress& entry : list.addresses) {
-    if (entry.name != name) continue;
-    if (version == IpVersion::kV4 && !entry.address.is_v4) continue;
-    if (version == IpVersion::kV6 && entry.address.is_v4) continue;
-    if (best == nullptr || rank(entry) < rank(*best)) best = &entry;
-  }
-  return best;
-}
-
 std::string resolve_plane(const PlaneDraft& plane, IpVersion version, const InterfaceList& list,
                           PlaneConfig& out) {
   out.interface = plane.interface;
@@ -69,7 +52,8 @@ std::string resolve_plane(const PlaneDraft& plane, IpVersion version, const Inte
   }
   if (plane.prefix_bits) return "prefix without address";
   if (plane.interface.empty()) return "a plane needs an interface or an address";
-  const InterfaceAddress* const found = choose_address(list, plane.interface, version);
+  const InterfaceAddress* const found =
+      choose_address(list, plane.interface, version != IpVersion::kV6, version != IpVersion::kV4);
   if (found == nullptr) {
     if (!interface_exists(plane.interface)) return "no interface named " + plane.interface;
     const char* const kind = version == IpVersion::kV6   ? " has no IPv6 address"

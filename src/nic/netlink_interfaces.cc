@@ -73,6 +73,21 @@ const InterfaceAddress* find_interface(const InterfaceList& list, const std::str
   return nullptr;
 }
 
+const InterfaceAddress* choose_address(const InterfaceList& list, const std::string& name,
+                                       bool allow_v4, bool allow_v6) {
+  const InterfaceAddress* best = nullptr;
+  const auto rank = [](const InterfaceAddress& entry) {
+    if (entry.address.is_v4) return 0;
+    return is_link_local(entry.address) ? 2 : 1;
+  };
+  for (const InterfaceAddress& entry : list.addresses) {
+    if (entry.name != name) continue;
+    if (entry.address.is_v4 ? !allow_v4 : !allow_v6) continue;
+    if (best == nullptr || rank(entry) < rank(*best)) best = &entry;
+  }
+  return best;
+}
+
 bool interface_exists(const std::string& name) { return if_nametoindex(name.c_str()) != 0; }
 
 std::uint32_t interface_mtu(const std::string& name) {

@@ -33,6 +33,10 @@ InterfaceList list_interfaces();
 const InterfaceAddress* find_interface(const InterfaceList& list, const std::string& name,
                                        const wire::IpAddress& address);
 
+// The address of an interface that stands for a plane: IPv4 before IPv6, wide before link-local.
+const InterfaceAddress* choose_address(const InterfaceList& list, const std::string& name,
+                                       bool allow_v4, bool allow_v6);
+
 bool interface_exists(const std::string& name);
 
 // 0 when the system does not tell.

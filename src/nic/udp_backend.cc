@@ -12,6 +12,7 @@
 
 #include "base/prng.h"
 #include "nic/backend_class.h"
+#include "nic/backend_memory.h"
 #include "nic/netlink_interfaces.h"
 #include "nic/udp_epoll.h"
 #include "nic/udp_receive.h"
@@ -24,7 +25,8 @@ namespace {
 
 constexpr unsigned kMaxProcesses = 256;
 constexpr std::size_t kFlows = 512;
-constexpr std::uint32_t kDefaultMaxMtu = 4'096;
+constexpr std::uint32_t kDefaultMaxMtu = 4'096;  // of a payload, unless configured
+constexpr std::uint32_t kUnknownMtu = 1'500;
 constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr unsigned kMaxSendSockets = 2'048;
 // Headers of the longest write, in front of its payload.
@@ -80,7 +82,9 @@ class UdpBackend final : public Backend {
   int try_process_number(unsigned number);
   bool watch(int descriptor, EpollSource source, unsigned plane);
   void update_links();
-  void measure_interfaces();
+  bool update_link(unsigned index, const InterfaceList& list);
+  void move_plane(unsigned index, const InterfaceAddress& to);
+  std::string measure_interfaces();
   void poll_sources();
   CachedFlow* find_flow(const Route& route);
   bool fill_flow(const Route& route, CachedFlow& cached);
@@ -93,6 +97,7 @@ class UdpBackend final : public Backend {
   BackendCounters counters_;
   UdpTransmitter transmitter_;
   UdpBatch batch_;
+  MappedMemory memory_;
   std::unique_ptr<UdpReceiver> receiver_;
   std::unique_ptr<CachedFlow[]> flows_;
   UsedPorts used_ports_;
@@ -119,7 +124,6 @@ int UdpBackend::try_process_number(unsigned number) {
   const auto first = config_.udp_port;
   for (const PlaneConfig& plane : config_.planes) {
     planes_.emplace_back(plane);
-    const InterfaceList none;
     const int error = planes_.back().open(
         {.receive_port = static_cast<std::uint16_t>(first + number),
          .first_reserved = first,
@@ -127,6 +131,7 @@ int UdpBackend::try_process_number(unsigned number) {
          .traffic_byte = traffic_byte(config_.dscp, core::TrafficClass::kTrimmable),
          .max_send_sockets = send_sockets_per_plane(config_.planes.size())});
     if (error != 0) return error;
+    planes_.back().segmentation = config_.segmentation;
   }
   return 0;
 }
@@ -167,19 +172,79 @@ std::string UdpBackend::open() {
   receiver_ = std::make_unique<UdpReceiver>(
       config_.dscp, static_cast<std::uint16_t>(config_.udp_port + process_), counters_);
   update_links();
-  measure_interfaces();
-  return {};
+  return measure_interfaces();
 }
 
 void UdpBackend::update_links() {
-  link_up_ = PortMask::first(port_count());
+  const InterfaceList list = list_interfaces();
+  PortMask up;
+  for (unsigned i = 0; i < planes_.size(); ++i) {
+    if (update_link(i, list)) up = up.with(static_cast<PortId>(i + 1));
+  }
+  link_up_ = up;
   next_look_ = monotonic_now() + kSecondNs;
 }
 
-void UdpBackend::measure_interfaces() {
-  path_mtu_ = config_.path_mtu == 0 ? kDefaultMaxMtu : config_.path_mtu;
-  bits_per_second_ =
-      config_.port_bits_per_second == 0 ? kDefaultBitsPerSecond : config_.port_bits_per_second;
+bool UdpBackend::update_link(unsigned index, const InterfaceList& list) {
+  UdpPlane& plane = planes_[index];
+  const PlaneConfig& config = plane.config();
+  if (!list.known) return is_local_address(make_socket_address(config.address, 0, plane.scope()));
+  const InterfaceAddress* entry = find_interface(list, config.interface, config.address);
+  if (entry == nullptr && config.follow_interface) {
+    const bool is_v4 = config.address.is_v4;
+    entry = choose_address(list, config.interface, is_v4, !is_v4);
+    if (entry != nullptr) move_plane(index, *entry);
+  }
+  if (entry == nullptr) return false;
+  if (plane.receive_socket() < 0) move_plane(index, *entry);
+  plane.set_scope(entry->index);
+  return entry->up && plane.receive_socket() >= 0;
+}
+
+// The interface has another address now; peers that follow the rule know it by the same host part.
+void UdpBackend::move_plane(unsigned index, const InterfaceAddress& to) {
+  UdpPlane& plane = planes_[index];
+  transmitter_.drop_kept(index);
+  plane.set_scope(to.index);
+  const bool bound = plane.rebind(to.address, to.prefix_bits) == 0;
+  if (bound) watch(plane.receive_socket(), EpollSource::kReceive, index);
+  config_.planes[index] = plane.config();
+  map_ = PlaneMap(config_);
+  receiver_->forget_sources();
+  for (std::size_t i = 0; i < kFlows; ++i)
+    flows_[i].valid = false;
+}
+
+// What the planes have in common: the largest payload, the lowest rate. An error as text.
+std::string UdpBackend::measure_interfaces() {
+  const InterfaceList list = list_interfaces();
+  std::uint32_t room = core::kMaxPathMtu;
+  std::uint64_t rate = UINT64_MAX;
+  for (const UdpPlane& plane : planes_) {
+    const PlaneConfig& config = plane.config();
+    const InterfaceAddress* const entry = find_interface(list, config.interface, config.address);
+    const std::string name = entry == nullptr ? config.interface : entry->name;
+    std::uint32_t mtu = interface_mtu(name);
+    if (mtu == 0) mtu = kUnknownMtu;
+    const std::uint32_t headers =
+        static_cast<std::uint32_t>(config.address.is_v4 ? wire::kIpv4HeaderLength
+                                                        : wire::kIpv6HeaderLength) +
+        wire::kUdpHeaderLength + kWriteHeaders + wire::kIcrcLength;
+    const std::uint32_t fits = mtu > headers ? (mtu - headers) / 4 * 4 : 0;
+    const std::uint32_t wanted = std::max(config_.path_mtu, core::kMinPathMtu);
+    if (fits < wanted) {
+      return config_.name + ": packets of " + std::to_string(wanted) + " bytes do not fit " + name +
+             ", whose MTU of " + std::to_string(mtu) + " leaves " + std::to_string(fits);
+    }
+    room = std::min(room, fits);
+    const std::uint64_t speed = interface_bits_per_second(name);
+    if (speed != 0) rate = std::min(rate, speed);
+  }
+  path_mtu_ = config_.path_mtu;
+  if (path_mtu_ == 0) path_mtu_ = std::min(kDefaultMaxMtu, std::bit_floor(room));
+  bits_per_second_ = config_.port_bits_per_second;
+  if (bits_per_second_ == 0) bits_per_second_ = rate == UINT64_MAX ? kDefaultBitsPerSecond : rate;
+  return {};
 }
 
 PortMask UdpBackend::free_ports() const {
@@ -242,7 +307,9 @@ UdpBackend::CachedFlow* UdpBackend::find_flow(const Route& route) {
 void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
                       const wire::Packet& packet, wire::PayloadPieces payload) {
   CachedFlow* const cached = find_flow(route);
-  if (cached == nullptr) {
+  const bool there = std::all_of(payload.begin(), payload.end(),
+                                 [this](auto piece) { return memory_.holds(piece); });
+  if (cached == nullptr || !there) {
     ++counters_.send_refused;
     return;
   }
@@ -255,6 +322,7 @@ void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
 
 void UdpBackend::flush() {
   if (!batch_.empty()) transmitter_.send_all(batch_);
+  memory_.forget();
 }
 
 unsigned UdpBackend::burst_limit() const {

@@ -56,7 +56,6 @@ class UdpPlane {
   unsigned scope() const { return scope_; }
   void set_scope(unsigned interface_index) { scope_ = interface_index; }
 
-  bool link_up = true;
   bool blocked = false;        // no room in a send buffer
   bool segmentation = true;    // the kernel takes many segments in one call
   std::uint32_t overflow = 0;  // last reading of the kernel's count for the receive socket

@@ -95,6 +95,10 @@ SocketResult open_send_socket(const SocketAddress& at, std::uint8_t traffic_clas
   return bind_socket(std::move(socket), at);
 }
 
+bool is_local_address(const SocketAddress& at) {
+  return bind_socket(create_socket(at), at).error == 0;
+}
+
 bool lease_flow_label(int socket, std::uint32_t flow_label) {
   in6_flowlabel_req request{};
   request.flr_label = htonl(flow_label & IPV6_FLOWINFO_FLOWLABEL);

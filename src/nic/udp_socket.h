@@ -21,6 +21,9 @@ SocketResult open_receive_socket(const SocketAddress& at);
 // `traffic_class` is what packets carry unless a control message says otherwise.
 SocketResult open_send_socket(const SocketAddress& at, std::uint8_t traffic_class);
 
+// Whether an address is one of this machine's, found out by trying.
+bool is_local_address(const SocketAddress& at);
+
 // Allows a send socket to use that IPv6 flow label. False where the kernel does not.
 bool lease_flow_label(int socket, std::uint32_t flow_label);
 

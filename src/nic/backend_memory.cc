@@ -1,0 +1,37 @@
+#include "nic/backend_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace mrc::nic {
+namespace {
+
+constexpr std::uintptr_t kAheadBytes = 128 << 10;  // about two bursts
+
+bool is_mapped(std::uintptr_t begin, std::uintptr_t end) {
+  // Only walks the list of mappings. Whatever else it complains about, they are there.
+  void* const address = reinterpret_cast<void*>(begin);
+  return ::msync(address, end - begin, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+}  // namespace
+
+bool MappedMemory::holds(std::span<const std::byte> bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t end = begin + bytes.size();
+  if ((begin >= begin_ && end <= end_) || bytes.empty()) return true;
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = begin / page * page;
+  const std::uintptr_t ahead = std::max(end, first + kAheadBytes);
+  if (ahead > first && is_mapped(first, ahead)) {
+    begin_ = first;
+    end_ = ahead;
+    return true;
+  }
+  return end > first && is_mapped(first, end);
+}
+
+}  // namespace mrc::nic
