@@ -71,6 +71,8 @@ void ApiFaults::strike(Fault kind, EndRef ref) {
     case Fault::kBadArguments: {
       const End& end = world_.model.end(ref);
       check_bad_arguments(*world_.hosts[end.host], end, random_);
+      // It connects a queue pair to the same peer, for which old news of its ports is void.
+      world_.checker.on_connect(end.host, world_.model.end(ref.peer()).host);
       break;
     }
     case Fault::kPostToDeadQp:

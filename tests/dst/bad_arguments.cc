@@ -115,6 +115,73 @@ std::uint64_t digest(const core::Endpoint& engine, QpNumber number) {
   return sum;
 }
 
+// --- What is refused on the way to RTS -----------------------------------------------------------
+
+void expect_refusal(const Status& status, const char* what) {
+  MRC_CHECK(!status.ok(), "the engine accepted %s", what);
+}
+
+void expect_success(const Status& status, const char* what) {
+  MRC_CHECK(status.ok(), "after a refusal %s failed: %s", what, status.what());
+}
+
+void check_bad_receivers(const Target& t) {
+  for (const std::uint32_t path_mtu : {0U, 252U, 258U, 8'196U}) {
+    core::QpReadyToReceive rtr = t.end.rtr;
+    rtr.path_mtu = path_mtu;
+    expect_refusal(t.engine.ready_to_receive(t.unknown, rtr), "a path MTU that cannot be");
+  }
+  core::QpReadyToReceive rtr = t.end.rtr;
+  rtr.mpr_dest = 0;
+  expect_refusal(t.engine.ready_to_receive(t.unknown, rtr), "a receive window of nothing");
+}
+
+void check_bad_senders(const Target& t) {
+  core::QpReadyToSend rts = t.end.rts;
+  rts.timeout = core::kMaxTimeout + 1;
+  expect_refusal(t.engine.ready_to_send(t.now, t.unknown, rts), "a time-out of 25");
+  rts = t.end.rts;
+  rts.linear_retries = core::kMaxLinearRetries + 1;
+  expect_refusal(t.engine.ready_to_send(t.now, t.unknown, rts), "8 linear retries");
+  rts = t.end.rts;
+  rts.exponential_retries = core::kMaxExponentialRetries + 1;
+  expect_refusal(t.engine.ready_to_send(t.now, t.unknown, rts), "26 exponential retries");
+  rts = t.end.rts;
+  rts.mpr = 0;
+  expect_refusal(t.engine.ready_to_send(t.now, t.unknown, rts), "a send window of nothing");
+}
+
+// A queue pair of its own goes from RESET to RTS with a refusal before each step.
+void check_bad_steps(const Target& t) {
+  core::QpConfig config = t.end.config;
+  config.number = t.unknown;
+  expect_success(t.engine.create_qp(config), "create_qp");
+  expect_refusal(t.engine.ready_to_receive(t.unknown, t.end.rtr), "RTR before INIT");
+  expect_success(t.engine.init_qp(t.unknown, t.end.init), "init_qp");
+  expect_refusal(t.engine.ready_to_send(t.now, t.unknown, t.end.rts), "RTS before RTR");
+  expect_refusal(t.engine.post_send(t.now, t.unknown, {}), "post_send before RTS");
+  check_bad_receivers(t);
+  expect_success(t.engine.ready_to_receive(t.unknown, t.end.rtr), "ready_to_receive");
+  check_bad_senders(t);
+  expect_success(t.engine.ready_to_send(t.now, t.unknown, t.end.rts), "ready_to_send");
+  expect_success(t.engine.destroy_qp(t.unknown), "destroy_qp");
+}
+
+// What no endpoint and no profile can be made from.
+void check_bad_making(const Target& t) {
+  core::EndpointConfig config = t.engine.config();
+  config.port_count = 0;
+  expect_refusal(core::Endpoint::create(config).status(), "an endpoint without ports");
+  config.port_count = kMaxPorts + 1;
+  expect_refusal(core::Endpoint::create(config).status(), "an endpoint with 17 ports");
+  const core::EvEntry entry{.entropy = 7, .port = PortId{1}, .denied = false};
+  const core::EvEntry twice[] = {entry, entry};
+  expect_refusal(core::EvProfile::create(twice).status(), "a profile that names an EV twice");
+  expect_refusal(core::EvProfile::create({}).status(), "a profile without EVs");
+  const core::EvEntry astray[] = {{.entropy = 7, .port = kNoPort, .denied = false}};
+  expect_refusal(core::EvProfile::create(astray).status(), "an EV on port 0");
+}
+
 }  // namespace
 
 void check_bad_arguments(Host& host, const End& end, Random& random) {
@@ -129,6 +196,8 @@ void check_bad_arguments(Host& host, const End& end, Random& random) {
     MRC_CHECK(digest(host.engine(), end.config.number) == before, "refusing %s changed something",
               bad.what);
   }
+  check_bad_steps(target);
+  check_bad_making(target);
 }
 
 }  // namespace mrc::dst

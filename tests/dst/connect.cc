@@ -84,8 +84,9 @@ void Workload::draw_end(Connection& connection, std::uint8_t side, Numbers numbe
   Host& host = *world_.hosts[end.host];
   end.config.number = numbers.qp[side];
   end.config.domain = ProtectionDomain{random_.between(1, 2)};
-  end.config.max_sends = random_.logarithmic(4, 128);
-  end.config.max_receives = random_.logarithmic(4, 128);
+  const std::uint32_t fewest = swarm.many_tiny_messages ? 128 : 4;
+  end.config.max_sends = random_.logarithmic(fewest, 128);
+  end.config.max_receives = random_.logarithmic(fewest, 128);
   const auto profile = random_.below(static_cast<std::uint32_t>(host.profiles().size()));
   end.init.ev_profile = &host.profile(profile);
   const unsigned evs = end.init.ev_profile->size();
@@ -158,6 +159,7 @@ Workload::Program Workload::draw_program(EndRef sender, std::uint64_t packets) {
   drawn.most_outstanding = world_.model.end(sender).config.max_sends;
   drawn.largest = static_cast<std::uint32_t>(room / 3);
   drawn.think_ns = random_.one_in(2) ? 0 : random_.logarithmic(1'000, 200'000);
+  if (world_.stage.swarm.many_tiny_messages) drawn.think_ns = 0;
   return drawn;
 }
 

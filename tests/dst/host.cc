@@ -63,6 +63,8 @@ Host::Host(World& world, unsigned id)
       keys_(random_.bits()),
       ports_up_(PortMask::first(world.stage.swarm.ports)) {
   const Swarm& swarm = world.stage.swarm;
+  // Zero is wherever the caller puts it.
+  if (random_.one_in(2)) clock_.jump(random_.duration(0, DurationNs{1} << 50));
   if (swarm.on(Fault::kClockDrift)) {
     clock_.set_drift_ppm(static_cast<int>(random_.below(401)) - 200);
     world.stage.count(Fault::kClockDrift);

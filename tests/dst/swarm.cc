@@ -123,6 +123,19 @@ void draw_network(Random& random, Swarm& swarm) {
   swarm.regime_ns = random.duration(20 * kMicrosecondNs, kMillisecondNs);
 }
 
+// Few seeds do this, for it takes its time: message numbers have 16 bits.
+void make_many_tiny_messages(Swarm& swarm) {
+  swarm.many_tiny_messages = true;
+  swarm.hosts = 2;
+  swarm.connections = 1;
+  swarm.packets = 150'000;
+  swarm.fault_phase_ns = 60 * kMillisecondNs;
+  for (const PacketRate& rate : kPacketRates) {
+    Knob& knob = swarm.faults[rate.fault];
+    knob.rate = std::min(knob.rate, 20'000U);
+  }
+}
+
 }  // namespace
 
 Swarm draw_swarm(std::uint64_t seed) {
@@ -132,6 +145,7 @@ Swarm draw_swarm(std::uint64_t seed) {
   draw_shape(random, swarm);
   draw_network(random, swarm);
   draw_faults(random, swarm);
+  if (random.one_in(100)) make_many_tiny_messages(swarm);
   return swarm;
 }
 
@@ -139,12 +153,13 @@ std::string describe(const Swarm& swarm) {
   char head[320];
   std::snprintf(head, sizeof head,
                 "seed %" PRIu64 ": %u hosts, %u ports at %" PRIu64
-                " Gb/s, %u connections, %u packets, fault phase %" PRId64 " us, %s, %s, %s%s%s",
+                " Gb/s, %u connections, %u packets, fault phase %" PRId64 " us, %s, %s, %s%s%s%s",
                 swarm.seed, swarm.hosts, swarm.ports, swarm.port_bits_per_second / 1'000'000'000,
                 swarm.connections, swarm.packets, swarm.fault_phase_ns / kMicrosecondNs,
                 swarm.carries_bytes ? "frames" : "structs",
                 swarm.fifo_paths ? "fifo paths" : "unordered paths",
                 swarm.switches_trim ? "trimming" : "dropping",
+                swarm.many_tiny_messages ? ", many tiny messages" : "",
                 swarm.retries_limited ? ", limited retries" : "",
                 swarm.one_path_for_ever ? ", one path for ever" : "");
   std::string text = head;

@@ -23,6 +23,7 @@ struct Swarm {
   unsigned connections = 1;
   std::uint32_t packets = 0;  // data packets the programs aim at in all
   DurationNs fault_phase_ns = 0;
+  bool many_tiny_messages = false;  // enough on one connection to wrap 16-bit message numbers
 
   // Network.
   bool carries_bytes = false;  // packets travel as frames with ICRC, not as structs

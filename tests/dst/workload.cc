@@ -98,6 +98,7 @@ bool Workload::post_one(EndRef ref) {
 }
 
 std::uint32_t Workload::draw_length(const Program& sender, std::uint32_t path_mtu) {
+  if (world_.stage.swarm.many_tiny_messages) return random_.one_in(8) ? 1 : 0;
   const std::uint32_t dice = random_.below(100);
   std::uint32_t length = 0;
   if (dice < 8) {

@@ -176,13 +176,26 @@ std::string World::unfinished() const {
   return "nothing";
 }
 
-// Long enough for every path to be probed back; then nothing but the odd probe may be sent.
+bool World::all_healthy() const {
+  if (stage.swarm.one_path_for_ever) return false;
+  const auto ends = model.ends();
+  return std::all_of(ends.begin(), ends.end(), [&](EndRef ref) {
+    return model.end(ref).state == EndState::kLive &&
+           model.end(ref.peer()).state == EndState::kLive;
+  });
+}
+
+// Long enough for every path to be probed back; then nothing is left to be sent.
 void World::settle() {
   run_until(stage.now + kSettleNs);
   const std::uint64_t data = checker.data_packets();
+  const std::uint64_t control = checker.control_packets();
   run_until(stage.now + kSilenceNs);
   MRC_CHECK(checker.data_packets() == data, "%" PRIu64 " data packets were sent with nothing to do",
             checker.data_packets() - data);
+  MRC_CHECK(checker.control_packets() == control || !all_healthy(),
+            "%" PRIu64 " control packets were sent with nothing to do",
+            checker.control_packets() - control);
 }
 
 }  // namespace mrc::dst

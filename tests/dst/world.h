@@ -57,6 +57,7 @@ struct World {
   void drain();
   void settle();
   std::string unfinished() const;
+  bool all_healthy() const;
 };
 
 }  // namespace mrc::dst
