@@ -8,27 +8,25 @@ import sys
 
 
 def read_symbols(path):
-    """Yields (version, name, is_old) in the order of the file."""
+    """Yields (version, name, kind) in the order of the file; kind is "", "old" or "data"."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             words = line.split()
             if words and not line.startswith("#"):
-                yield words[0], words[1], "old" in words[2:]
+                yield words[0], words[1], "".join(words[2:])
 
 
 def include_text(symbols):
-    for version, name, is_old in symbols:
-        macro = "MRC_OLD_SYMBOL" if is_old else "MRC_SYMBOL"
-        yield f'{macro}({name}, "{version}")'
+    macros = {"": "MRC_SYMBOL", "old": "MRC_OLD_SYMBOL", "data": "MRC_DATA_SYMBOL"}
+    for version, name, kind in symbols:
+        yield f'{macros[kind]}({name}, "{version}")'
 
 
 def map_text(symbols):
     """A version script; each node continues the one before, as in the real library."""
     nodes = {}
-    for version, name, is_old in symbols:
-        names = nodes.setdefault(version, [])
-        if not is_old:
-            names.append(name)
+    for version, name, _ in symbols:
+        nodes.setdefault(version, []).append(name)
     previous = ""
     for version, names in nodes.items():
         yield f"{version} {{"

@@ -1,9 +1,9 @@
-/* A libibverbs.so.1 to stand before the real one: the same symbols and versions, each of them a jump
- * to lib_mrc.so, or to the real library for what only that one has.
+/* A libibverbs.so.1 to stand before the real one: the same symbols and versions, each of them a
+ * jump to lib_mrc.so, or to the real library for what only that one has.
  *
- * For programs that look functions up in the library itself, which a preloaded library cannot catch.
- * The jumps know nothing of arguments, so that the list of symbols is all there is to maintain. They
- * go through one slot each, filled when the library is loaded.
+ * For programs that look functions up in the library itself, which a preloaded library cannot
+ * catch. The jumps know nothing of arguments, so that the list of symbols is all there is to
+ * maintain. They go through one slot each, filled when the library is loaded.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,23 +23,27 @@ const int mrc_shadow_libibverbs = 1;
 #error "the shadow libibverbs knows x86-64 and AArch64; build with -DMRC_SHADOW=OFF"
 #endif
 
-#define MRC_TRAMPOLINE(symbol, slot)                    \
-  __asm__(                                              \
-      ".text\n .balign 16\n .globl " symbol             \
-      "\n"                                              \
-      ".type " symbol ", %function\n" symbol ":\n"      \
-      MRC_JUMP(slot) ".size " symbol ", .-" symbol "\n")
+#define MRC_TRAMPOLINE(symbol, slot)                                                  \
+  __asm__(".text\n .balign 16\n .globl " symbol                                       \
+          "\n"                                                                        \
+          ".type " symbol ", %function\n" symbol ":\n" MRC_JUMP(slot) ".size " symbol \
+                                                                      ", .-" symbol "\n")
 
-#define MRC_SYMBOL(name, version)                                        \
-  __attribute__((visibility("hidden"), used)) void* mrc_slot_##name;     \
-  MRC_TRAMPOLINE(#name, "mrc_slot_" #name);
+/* The jumps have names of their own, so that one function may appear in two versions. */
+#define MRC_SYMBOL(name, version)                                    \
+  __attribute__((visibility("hidden"), used)) void* mrc_slot_##name; \
+  MRC_TRAMPOLINE("mrc_jump_" #name, "mrc_slot_" #name);              \
+  __asm__(".symver mrc_jump_" #name ", " #name "@@" version "\n");
 #define MRC_OLD_SYMBOL(name, version)                                    \
   __attribute__((visibility("hidden"), used)) void* mrc_slot_old_##name; \
   MRC_TRAMPOLINE("mrc_old_" #name, "mrc_slot_old_" #name);               \
   __asm__(".symver mrc_old_" #name ", " #name "@" version "\n");
+/* Whoever is loaded after us, the real library included, uses our copy. */
+#define MRC_DATA_SYMBOL(name, version) unsigned char name;
 #include "symbols.inc"
 #undef MRC_SYMBOL
 #undef MRC_OLD_SYMBOL
+#undef MRC_DATA_SYMBOL
 
 struct entry {
   const char* name;
@@ -51,9 +55,11 @@ struct entry {
 static const struct entry entries[] = {
 #define MRC_SYMBOL(name, version) {#name, version, &mrc_slot_##name, 0},
 #define MRC_OLD_SYMBOL(name, version) {#name, version, &mrc_slot_old_##name, 1},
+#define MRC_DATA_SYMBOL(name, version)
 #include "symbols.inc"
 #undef MRC_SYMBOL
 #undef MRC_OLD_SYMBOL
+#undef MRC_DATA_SYMBOL
 };
 
 /* Where neither library has the function. Only reached with objects of a real device, and without

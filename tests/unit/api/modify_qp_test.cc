@@ -1,0 +1,247 @@
+// The states of a queue pair, and what each step takes.
+#include <cerrno>
+
+#include "unit/api/api_fixture.h"
+
+namespace mrc::api_test {
+namespace {
+
+class ModifyQpTest : public MrcTest {
+ protected:
+  static int step(mrc_qp* qp, ibv_qp_state to, const mrc_qp_attr& mrc, int mrc_mask) {
+    ibv_qp_attr attr{};
+    attr.qp_state = to;
+    mrc_qp_attr copy = mrc;
+    return mrc_modify_qp(qp, &attr, IBV_QP_STATE, &copy, mrc_mask);
+  }
+
+  static int step(mrc_qp* qp, ibv_qp_state to) { return step(qp, to, {}, 0); }
+
+  static mrc_qp_attr mrc_attr_of(mrc_qp* qp) {
+    mrc_qp_attr attr{};
+    EXPECT_EQ(mrc_query_qp(qp, nullptr, 0, &attr, MRC_QP_MPR, nullptr), 0);
+    return attr;
+  }
+};
+
+TEST_F(ModifyQpTest, GoesFromResetToRtsAndBack) {
+  mrc_qp* qp = qps_[0];
+  EXPECT_EQ(state_of(qp), IBV_QPS_RESET);
+  EXPECT_EQ(to_init(qp), 0);
+  EXPECT_EQ(state_of(qp), IBV_QPS_INIT);
+  EXPECT_EQ(to_rtr(qp, qps_[1]), 0);
+  EXPECT_EQ(state_of(qp), IBV_QPS_RTR);
+  EXPECT_EQ(to_rts(qp), 0);
+  EXPECT_EQ(state_of(qp), IBV_QPS_RTS);
+  EXPECT_EQ(step(qp, IBV_QPS_ERR), 0);
+  EXPECT_EQ(state_of(qp), IBV_QPS_ERR);
+  EXPECT_EQ(step(qp, IBV_QPS_RESET), 0);
+  EXPECT_EQ(state_of(qp), IBV_QPS_RESET);
+  EXPECT_EQ(to_init(qp), 0);
+}
+
+TEST_F(ModifyQpTest, SkipsNoState) {
+  mrc_qp* qp = qps_[0];
+  for (const ibv_qp_state to : {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE})
+    EXPECT_EQ(step(qp, to), EINVAL) << to;
+  ASSERT_EQ(to_init(qp), 0);
+  for (const ibv_qp_state to : {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_UNKNOWN})
+    EXPECT_EQ(step(qp, to), EINVAL) << to;
+  ASSERT_EQ(to_rtr(qp, qps_[1]), 0);
+  for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR})
+    EXPECT_EQ(step(qp, to), EINVAL) << to;
+  ASSERT_EQ(to_rts(qp), 0);
+  for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR})
+    EXPECT_EQ(step(qp, to), EINVAL) << to;
+  ASSERT_EQ(step(qp, IBV_QPS_ERR), 0);
+  for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS})
+    EXPECT_EQ(step(qp, to), EINVAL) << to;
+}
+
+TEST_F(ModifyQpTest, OnlyTheStateIsNeededWhenThePeerWasNamedBefore) {
+  for (std::size_t i = 0; i < qps_.size(); ++i) {
+    ibv_qp_attr attr = peer_attr(qps_.at(1 - i));
+    attr.qp_state = IBV_QPS_INIT;
+    ASSERT_EQ(mrc_modify_qp(qps_.at(i), &attr, kPeerMask, nullptr, 0), 0);
+  }
+  for (const ibv_qp_state to : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+    for (mrc_qp* qp : qps_)
+      ASSERT_EQ(step(qp, to), 0);
+  }
+  memory_[0] = 0x5a;
+  ibv_sge sge = buffer(0, 1);
+  ibv_send_wr request = write_request(&sge, 100);
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(mrc_post_send(qps_[0], &request, &bad), 0);
+  EXPECT_EQ(next_completion().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(memory_[100], 0x5a);
+}
+
+TEST_F(ModifyQpTest, WithoutAPeerAQueuePairIsItsOwn) {
+  for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS})
+    ASSERT_EQ(step(qps_[0], to), 0);
+  memory_[0] = 0x77;
+  ibv_sge sge = buffer(0, 1);
+  ibv_send_wr request = write_request(&sge, 100);
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(mrc_post_send(qps_[0], &request, &bad), 0);
+  EXPECT_EQ(next_completion().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(memory_[100], 0x77);
+}
+
+TEST_F(ModifyQpTest, NeverFailsOnWhatVerbsHasAndMrcHasNot) {
+  mrc_qp* qp = qps_[0];
+  ibv_qp_attr attr = peer_attr(qps_[1]);
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 200;
+  attr.timeout = 31;
+  attr.retry_cnt = 14;
+  attr.rnr_retry = 7;
+  constexpr int kStrange = IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                           IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_QP_RD_ATOMIC |
+                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+  EXPECT_EQ(mrc_modify_qp(qp, &attr, IBV_QP_STATE | kStrange, nullptr, 0), 0);
+  attr.qp_state = IBV_QPS_RTR;
+  EXPECT_EQ(mrc_modify_qp(qp, &attr, kPeerMask | kStrange, nullptr, 0), 0);
+  attr.qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(mrc_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | kStrange, nullptr, 0), 0);
+  EXPECT_EQ(mrc_modify_qp(qp, &attr, kStrange, nullptr, 0), 0) << "in RTS, in place";
+  attr.qp_state = IBV_QPS_ERR;
+  EXPECT_EQ(mrc_modify_qp(qp, &attr, IBV_QP_STATE | kStrange, nullptr, 0), 0);
+}
+
+TEST_F(ModifyQpTest, TimersOfVerbsBecomeTimersOfMrc) {
+  ASSERT_EQ(to_init(qps_[0]), 0);
+  ASSERT_EQ(to_rtr(qps_[0], qps_[1]), 0);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 14;
+  attr.retry_cnt = 14;
+  constexpr int kMask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT;
+  ASSERT_EQ(mrc_modify_qp(qps_[0], &attr, kMask, nullptr, 0), 0);
+  const mrc_qp_attr mrc = mrc_attr_of(qps_[0]);
+  EXPECT_EQ(mrc.timeout, 16) << "4.096 us * 2^14 is 1.024 us * 2^16";
+  EXPECT_EQ(mrc.retry.linear_cnt, 7);
+  EXPECT_GE(mrc.retry.exp_cnt, 7);
+  ibv_qp_attr now{};
+  ASSERT_EQ(mrc_query_qp(qps_[0], &now, kMask, nullptr, 0, nullptr), 0);
+  EXPECT_EQ(now.timeout, 14);
+  EXPECT_EQ(now.retry_cnt, 14);
+}
+
+TEST_F(ModifyQpTest, EachStepTakesItsOwnMrcAttributes) {
+  mrc_qp* qp = qps_[0];
+  mrc_qp_attr mrc{};
+  mrc.mpr = {.mpr = 4, .mpr_dest = 6};
+  mrc.wimm = {.max_wimm = 10, .max_wimm_dest = 20};
+  mrc.timeout = 10;
+  mrc.retry = {.linear_cnt = 3, .exp_cnt = 25};
+  mrc.cap = MRC_QP_CAP_DYNAMIC_MPR;
+  mrc.vendor_cfg[5] = 99;
+  constexpr int kRtr = MRC_QP_MAX_WIMM_DEST | MRC_QP_MPR_DEST | MRC_QP_CAP | MRC_QP_VENDOR_CFG;
+  constexpr int kRts = MRC_QP_MAX_WIMM | MRC_QP_MPR | MRC_QP_RETRY_CNT | MRC_QP_TIMEOUT;
+  for (const int wrong : {MRC_QP_MAX_WIMM_DEST, MRC_QP_MPR_DEST, MRC_QP_CAP, MRC_QP_MAX_WIMM,
+                          MRC_QP_MPR, MRC_QP_RETRY_CNT, MRC_QP_TIMEOUT})
+    EXPECT_EQ(step(qp, IBV_QPS_INIT, mrc, wrong), EINVAL) << wrong;
+  ASSERT_EQ(step(qp, IBV_QPS_INIT, mrc, MRC_QP_HINT), 0) << "no hint is a hint";
+  for (const int wrong : {MRC_QP_HINT, MRC_QP_EV_PROFILE_ID, MRC_QP_CC_PROFILE_ID, MRC_QP_MPR})
+    EXPECT_EQ(step(qp, IBV_QPS_RTR, mrc, wrong), EINVAL) << wrong;
+  ASSERT_EQ(step(qp, IBV_QPS_RTR, mrc, kRtr), 0);
+  for (const int wrong : {MRC_QP_HINT, MRC_QP_MPR_DEST, MRC_QP_CAP})
+    EXPECT_EQ(step(qp, IBV_QPS_RTS, mrc, wrong), EINVAL) << wrong;
+  ASSERT_EQ(step(qp, IBV_QPS_RTS, mrc, kRts), 0);
+  const mrc_qp_attr now = mrc_attr_of(qp);
+  EXPECT_EQ(now.mpr.mpr, 4);
+  EXPECT_EQ(now.mpr.mpr_dest, 6);
+  EXPECT_EQ(now.wimm.max_wimm, 10);
+  EXPECT_EQ(now.wimm.max_wimm_dest, 20);
+  EXPECT_EQ(now.timeout, 10);
+  EXPECT_EQ(now.retry.linear_cnt, 3);
+  EXPECT_EQ(now.retry.exp_cnt, 25);
+  EXPECT_EQ(now.cap, static_cast<unsigned>(MRC_QP_CAP_DYNAMIC_MPR));
+  EXPECT_EQ(now.vendor_cfg[5], 99);
+  EXPECT_EQ(step(qp, IBV_QPS_ERR, mrc, MRC_QP_MPR), EINVAL);
+}
+
+TEST_F(ModifyQpTest, ValuesOutOfRangeAreRefused) {
+  mrc_qp* qp = qps_[0];
+  ASSERT_EQ(to_init(qp), 0);
+  mrc_qp_attr mrc{};
+  mrc.cap = 1U << 9;
+  EXPECT_EQ(step(qp, IBV_QPS_RTR, mrc, MRC_QP_CAP), EINVAL);
+  EXPECT_EQ(step(qp, IBV_QPS_RTR, mrc, MRC_QP_MPR_DEST), EINVAL) << "0 units";
+  mrc.wimm.max_wimm_dest = 65'535;
+  EXPECT_EQ(step(qp, IBV_QPS_RTR, mrc, MRC_QP_MAX_WIMM_DEST), EINVAL);
+
+  const auto refused = [&](const std::function<void(ibv_qp_attr&)>& spoil) {
+    ibv_qp_attr attr = peer_attr(qps_[1]);
+    spoil(attr);
+    return mrc_modify_qp(qp, &attr, kPeerMask | IBV_QP_PKEY_INDEX, nullptr, 0);
+  };
+  EXPECT_EQ(refused([](auto& a) { a.path_mtu = static_cast<ibv_mtu>(0); }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.path_mtu = static_cast<ibv_mtu>(6); }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.dest_qp_num = 1U << 24; }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.ah_attr.is_global = 0; }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.ah_attr.grh.sgid_index = 4; }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.ah_attr.grh.dgid = {}; }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.pkey_index = 1; }), EINVAL);
+  EXPECT_EQ(state_of(qp), IBV_QPS_INIT);
+  ASSERT_EQ(to_rtr(qp, qps_[1]), 0);
+
+  mrc = {};
+  EXPECT_EQ(step(qp, IBV_QPS_RTS, mrc, MRC_QP_MPR), EINVAL) << "0 units";
+  mrc.timeout = 25;
+  EXPECT_EQ(step(qp, IBV_QPS_RTS, mrc, MRC_QP_TIMEOUT), EINVAL);
+  mrc.retry = {.linear_cnt = 8, .exp_cnt = 0};
+  EXPECT_EQ(step(qp, IBV_QPS_RTS, mrc, MRC_QP_RETRY_CNT), EINVAL);
+  mrc.retry = {.linear_cnt = 7, .exp_cnt = 26};
+  EXPECT_EQ(step(qp, IBV_QPS_RTS, mrc, MRC_QP_RETRY_CNT), EINVAL);
+  mrc.wimm.max_wimm = 65'535;
+  EXPECT_EQ(step(qp, IBV_QPS_RTS, mrc, MRC_QP_MAX_WIMM), EINVAL);
+  EXPECT_EQ(state_of(qp), IBV_QPS_RTR);
+  EXPECT_EQ(mrc_attr_of(qp).timeout, mrc_attr_of(qps_[1]).timeout) << "refused is unchanged";
+}
+
+TEST_F(ModifyQpTest, TheCurrentStateMustBeTheOneNamed) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.cur_qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(mrc_modify_qp(qps_[0], &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, nullptr, 0), EINVAL);
+  attr.cur_qp_state = IBV_QPS_RESET;
+  EXPECT_EQ(mrc_modify_qp(qps_[0], &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, nullptr, 0), 0);
+}
+
+TEST_F(ModifyQpTest, AHintIsInUseUntilTheQueuePairIsReset) {
+  mrc_qp_hint_init_attr init{};
+  init.attr.num_remote_recv_peers = 3;
+  mrc_qp_hint* hint = mrc_create_qp_hint(context_, &init);
+  ASSERT_NE(hint, nullptr);
+  mrc_qp_attr mrc{};
+  mrc.qp_hint = hint;
+  ASSERT_EQ(step(qps_[0], IBV_QPS_INIT, mrc, MRC_QP_HINT), 0);
+  EXPECT_EQ(mrc_attr_of(qps_[0]).qp_hint, hint);
+  EXPECT_EQ(mrc_destroy_qp_hint(hint), EBUSY);
+  ASSERT_EQ(step(qps_[0], IBV_QPS_RESET), 0);
+  EXPECT_EQ(mrc_attr_of(qps_[0]).qp_hint, nullptr);
+  ASSERT_EQ(step(qps_[0], IBV_QPS_INIT, mrc, MRC_QP_HINT), 0);
+  EXPECT_EQ(mrc_destroy_qp_hint(hint), EBUSY);
+  EXPECT_EQ(mrc_destroy_qp(qps_[0]), 0);
+  qps_[0] = nullptr;
+  EXPECT_EQ(mrc_destroy_qp_hint(hint), 0);
+}
+
+TEST_F(ModifyQpTest, WhatWasGrantedIsReadBack) {
+  mrc_qp_init_attr init{};
+  ASSERT_EQ(mrc_query_qp(qps_[0], nullptr, 0, nullptr, 0, &init), 0);
+  EXPECT_EQ(init.send_cq, cq_);
+  EXPECT_EQ(init.pd, pd_);
+  EXPECT_GE(init.cap.max_send_wr, 32U);
+  EXPECT_GE(init.cap.max_recv_wr, 32U);
+  EXPECT_GE(init.cap.max_inline_data, 64U);
+  ibv_qp_attr attr{};
+  ASSERT_EQ(mrc_query_qp(qps_[0], &attr, IBV_QP_CAP, nullptr, 0, nullptr), 0);
+  EXPECT_EQ(attr.cap.max_send_wr, init.cap.max_send_wr);
+}
+
+}  // namespace
+}  // namespace mrc::api_test
