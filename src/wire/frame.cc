@@ -203,17 +203,6 @@ Icrc icrc_of_headers(std::span<const std::byte> ip_and_udp) {
   return icrc;
 }
 
-// The transport part without ICRC, if the ICRC is right.
-DropReason check_icrc(std::span<const std::byte> frame, const Layout& layout,
-                      std::span<const std::byte>& transport) {
-  if (layout.end - layout.transport < kBthLength + kIcrcLength) return DropReason::kTruncated;
-  transport = frame.subspan(layout.transport, layout.end - layout.transport - kIcrcLength);
-  Icrc icrc = icrc_of_headers(frame.subspan(layout.ip, layout.transport - layout.ip));
-  icrc.add_transport(transport);
-  const std::uint32_t sent = load_icrc(frame.subspan(layout.end - kIcrcLength, kIcrcLength));
-  return icrc.value() == sent ? DropReason::kNone : DropReason::kBadIcrc;
-}
-
 // Corrects the length, and for the outermost header the code point, of an IP header in place.
 void rewrite_ip(std::span<std::byte> frame, std::size_t at, IpHeader header, std::size_t end) {
   header.payload_length = static_cast<std::uint16_t>(end - at - header.length());
@@ -308,22 +297,34 @@ std::size_t build_frame(const FrameFormat& format, const FrameHeader& header, co
   return length;
 }
 
+DropReason open_frame(const FrameFormat& format, std::span<const std::byte> frame,
+                      OpenedFrame& out) {
+  out = OpenedFrame{};
+  Layout layout;
+  DropReason reason = locate(format, frame, out.header, layout);
+  if (reason == DropReason::kNone) reason = fill_header(layout, out.header);
+  if (reason != DropReason::kNone) return reason;
+  out.transport = frame.subspan(layout.transport, layout.end - layout.transport);
+  if (layout.trim != TrimMark::kNone) return DropReason::kNone;
+  if (out.transport.size() < kBthLength + kIcrcLength) return DropReason::kTruncated;
+  const std::uint32_t sent = load_icrc(out.transport.last(kIcrcLength));
+  out.transport = out.transport.first(out.transport.size() - kIcrcLength);
+  Icrc icrc = icrc_of_headers(frame.subspan(layout.ip, layout.transport - layout.ip));
+  icrc.add_transport(out.transport);
+  out.icrc_good = icrc.value() == sent;
+  return DropReason::kNone;
+}
+
 DropReason parse_frame(const FrameFormat& format, std::span<const std::byte> frame,
                        FrameHeader& header, Packet& packet, std::span<const std::byte>& payload) {
-  header = FrameHeader{};
   payload = {};
-  Layout layout;
-  DropReason reason = locate(format, frame, header, layout);
+  OpenedFrame opened;
+  const DropReason reason = open_frame(format, frame, opened);
+  header = opened.header;
   if (reason != DropReason::kNone) return reason;
-  reason = fill_header(layout, header);
-  if (reason != DropReason::kNone) return reason;
-  if (layout.trim != TrimMark::kNone) {
-    const auto kept = frame.subspan(layout.transport, layout.end - layout.transport);
-    return parse_trimmed_transport(kept, packet);
-  }
-  std::span<const std::byte> transport;
-  reason = check_icrc(frame, layout, transport);
-  return reason == DropReason::kNone ? parse_transport(transport, packet, payload) : reason;
+  if (header.trim != TrimMark::kNone) return parse_trimmed_transport(opened.transport, packet);
+  if (!opened.icrc_good) return DropReason::kBadIcrc;
+  return parse_transport(opened.transport, packet, payload);
 }
 
 Icrc begin_icrc(const FrameFormat& format, const FrameHeader& header,

@@ -105,6 +105,15 @@ using PayloadPieces = std::span<const std::span<const std::byte>>;
                                      FrameHeader& header, Packet& packet,
                                      std::span<const std::byte>& payload);
 
+// A frame as far as it can be told without looking into its transport part.
+struct OpenedFrame {
+  FrameHeader header;
+  std::span<const std::byte> transport;  // BTH to the last pad byte; what is left of a trimmed one
+  bool icrc_good = true;                 // trimmed frames have none to check
+};
+[[nodiscard]] DropReason open_frame(const FrameFormat& format, std::span<const std::byte> frame,
+                                    OpenedFrame& out);
+
 // For senders that leave IP and UDP to somebody else, or the payload where it is: an ICRC that has
 // seen the innermost IP header and the UDP header which build_frame() would write for a transport
 // part of that length (padding included, ICRC not). Continue with Icrc::add_transport().
