@@ -104,7 +104,7 @@ void Engine::ring(QueuePairImpl& qp) {
     } while (!doorbells_.compare_exchange_weak(first, &qp));
   }
   if (!lock_.try_lock()) return;
-  progress(/*receive=*/false);
+  progress();
   unlock();
 }
 
@@ -151,22 +151,40 @@ void Engine::take_posted(QueuePairImpl& qp) {
 
 // Who polls in vain while another thread has the lock lets it have the processor too: the holder
 // may be waiting for just this one.
+//
+// A poll that brought something home returns with it at once. What the engine owes the network for
+// it, answers above all, leaves with the next call, often behind the data the program posts in
+// reply, or with the engine thread when no call comes.
 void Engine::poll() {
   if (!lock_.try_lock()) {
     sched_yield();
     return;
   }
-  progress(/*receive=*/true);
+  now_ = clock();
   polled_at_.store(now_, std::memory_order_relaxed);
+  if (more_work_) transmit();
+  take_doorbells();
+  something_home_ = false;
+  receive();
+  hand_out_results();
+  if (something_home_) {
+    more_work_ = true;
+  } else {
+    transmit();
+  }
   unlock();
 }
 
-void Engine::progress(bool receive) {
+void Engine::receive() {
+  more_work_ = backend_->receive(*this, kReceiveBudget) >= kReceiveBudget;
+  if (endpoint_->next_deadline() <= now_) endpoint_->on_timer(now_);
+}
+
+// All there is to do but a look for packets.
+void Engine::progress() {
   now_ = clock();
   more_work_ = false;
   take_doorbells();
-  if (receive && backend_->receive(*this, kReceiveBudget) >= kReceiveBudget) more_work_ = true;
-  if (endpoint_->next_deadline() <= now_) endpoint_->on_timer(now_);
   transmit();
   hand_out_results();
 }
@@ -192,7 +210,7 @@ void Engine::unlock() {
     publish_wanted();
     lock_.unlock();
     if (doorbells_.load() == nullptr || !lock_.try_lock()) break;
-    progress(/*receive=*/false);
+    progress();
   }
   if (wanted_at_.load() < sleeps_until_.load()) wake();
 }

@@ -127,7 +127,8 @@ class Engine final : private Receiver {
 
   // engine.cc
   void publish_wanted();
-  void progress(bool receive);
+  void receive();
+  void progress();
 
   // engine_rx.cc
   void on_received(const Received& received) override;
@@ -143,6 +144,7 @@ class Engine final : private Receiver {
                             const Target& target);
 
   // engine_tx.cc
+  bool next_packet(core::TxPacket& tx);
   void send(const core::TxPacket& tx);
   void send_for_endpoint(const core::TxPacket& tx);
   void lost_memory(QueuePairImpl& qp);
@@ -185,6 +187,7 @@ class Engine final : private Receiver {
   core::CcProfile default_cc_;
   unsigned udp_port_;
   std::uint32_t fixed_quantum_;
+  std::array<core::TxPacket, 8> few_;
   unsigned quantum_ = 1;
   int sent_smoothed_ = 0;  // packets a round, in eighths
   PortMask ports_enabled_ = PortMask::first(kMaxPorts);
@@ -192,6 +195,7 @@ class Engine final : private Receiver {
   unsigned qp_count_ = 0;
   TimeNs now_ = 0;
   bool more_work_ = false;
+  bool something_home_ = false;  // this round changed what the program sees
 
   std::atomic<QueuePairImpl*> doorbells_{nullptr};
   std::atomic<TimeNs> wanted_at_{kNever};

@@ -68,6 +68,7 @@ void Engine::flush_receive(QueuePairImpl& qp, std::uint32_t slot) {
 }
 
 void Engine::deliver(CompletionQueueImpl& cq, const CompletionEntry& entry) {
+  something_home_ = true;
   if (!cq.push(entry)) on_overrun(cq);
 }
 

@@ -65,6 +65,7 @@ Address Engine::source_of(const Received& received, const wire::Packet& packet,
 
 void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,
                    std::span<const std::byte> payload) {
+  something_home_ = true;
   if (placement.into_receive) {
     const auto slot = static_cast<std::uint32_t>(placement.receive_id);
     if (!qp.scatter(slot, placement.address, payload)) lost_memory(qp);

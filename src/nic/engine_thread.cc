@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 namespace mrc::nic {
 namespace {
 
-constexpr DurationNs kPolledRecentlyNs = 100 * kMicrosecondNs;
+constexpr DurationNs kPolledRecentlyNs = 50 * kMicrosecondNs;
 constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
 constexpr DurationNs kHousekeepingNs = kSecondNs;
 constexpr DurationNs kPolledHousekeepingNs = 5 * kMillisecondNs;
@@ -87,6 +88,7 @@ void Engine::stop() {
 // --- The loop ------------------------------------------------------------------------------------
 
 void Engine::run() {
+  prctl(PR_SET_TIMERSLACK, 1);  // naps and deadlines are meant as they are
   while (!stopping_.load()) {
     const TimeNs now = clock();
     if (polled_recently(now)) {
@@ -106,7 +108,11 @@ void Engine::run() {
       backend_->on_wake();
       apply_ports();
     }
-    progress(/*receive=*/true);
+    now_ = clock();
+    receive();
+    const bool more = more_work_;
+    progress();
+    more_work_ = more_work_ || more;
     unlock();
     sleep();
   }

@@ -14,21 +14,31 @@ constexpr unsigned kBurstsPerRound = 4;
 
 }  // namespace
 
+// The protocol hands out answers before data. Where there are few of both, data goes first:
+// somebody waits for it, and the answers cost system calls of their own.
 void Engine::transmit() {
-  core::TxPacket tx;
   unsigned sent = 0;
-  while (sent < kSendBudget && endpoint_->next_packet(now_, backend_->free_ports(), tx)) {
-    if (tx.local_qp == kEndpointQp) {
-      send_for_endpoint(tx);
-    } else {
-      send(tx);
+  while (sent < few_.size() && next_packet(few_[sent]))
+    ++sent;
+  const std::span<const core::TxPacket> few(few_.data(), sent);
+  for (const core::TxPacket& tx : few)
+    if (tx.payload_length > 0) send(tx);
+  for (const core::TxPacket& tx : few)
+    if (tx.payload_length == 0) send(tx);
+  if (sent == few_.size()) {
+    for (; sent < kSendBudget && next_packet(few_.front()); ++sent) {
+      send(few_.front());
+      if (sent % kPacketsPerClockReading == 0) now_ = clock();
     }
-    if (++sent % kPacketsPerClockReading == 0) now_ = clock();
   }
   if (sent == kSendBudget) more_work_ = true;
   if (sent == 0) return;
   backend_->flush();
   adapt_quantum(sent);
+}
+
+bool Engine::next_packet(core::TxPacket& tx) {
+  return endpoint_->next_packet(now_, backend_->free_ports(), tx);
 }
 
 // Packets in a row on one path cost less, and packets on many paths wait less and meet less of what
@@ -46,6 +56,10 @@ void Engine::adapt_quantum(unsigned sent) {
 }
 
 void Engine::send(const core::TxPacket& tx) {
+  if (tx.local_qp == kEndpointQp) {
+    send_for_endpoint(tx);
+    return;
+  }
   QueuePairImpl* qp = find(tx.local_qp);
   MRC_ASSERT(qp != nullptr);
   const Route route{.peer = qp->e.remote,
