@@ -1,0 +1,88 @@
+-- Statistics of MRC packets: tshark -q -z mrc,ev[,filter]
+--
+-- A part of mrc.lua, which loads it; loaded by itself it does nothing.
+
+local columns = {
+  { "writes", "%8d" }, { "bytes", "%12d" }, { "rtx", "%6d" }, { "trimmed", "%8d" },
+  { "CE", "%6d" }, { "probes", "%7d" }, { "SACKs", "%7d" }, { "skips", "%6d" },
+  { "NACKs", "%6d" },
+}
+
+local function new_table()
+  local rows = {}
+  return rows, function(sender, ev, column, amount)
+    local key = ("%s %08x"):format(sender, ev)
+    local row = rows[key] or { sender = sender, ev = ev }
+    rows[key] = row
+    row[column] = (row[column] or 0) + (amount or 1)
+  end
+end
+
+-- Counts a packet for the path it took, or for the path it reports on.
+local function count_packet(wire, count, p, around, source, destination)
+  if wire.is_write(p.opcode) or wire.is_probe(p.opcode) then
+    local ev = around.entropy
+    count(source, ev, wire.is_probe(p.opcode) and "probes" or "writes")
+    if p.payload_length then count(source, ev, "bytes", math.max(p.payload_length, 0)) end
+    if p.rtx then count(source, ev, "rtx") end
+    if around.trim then count(source, ev, "trimmed") end
+    if around.ce then count(source, ev, "CE") end
+  elseif p.answered_ev then
+    count(destination, p.answered_ev, p.opcode == 0xDC and "SACKs" or "NACKs")
+    if p.mark == 1 or p.mark == 2 then count(destination, p.answered_ev, "skips") end
+  end
+end
+
+local function print_table(rows)
+  local keys, widest = {}, #"sender"
+  for key, row in pairs(rows) do
+    keys[#keys + 1] = key
+    widest = math.max(widest, #row.sender)
+  end
+  table.sort(keys)
+  local start = "%-" .. widest .. "s  %-10s"
+  local head = start:format("sender", "EV")
+  for _, column in ipairs(columns) do
+    head = head .. " " .. column[2]:gsub("d", "s"):format(column[1])
+  end
+  print(("="):rep(#head))
+  print("MRC, by entropy value")
+  print(head)
+  for _, key in ipairs(keys) do
+    local row = rows[key]
+    local line = start:format(row.sender, ("0x%08x"):format(row.ev))
+    for _, column in ipairs(columns) do
+      line = line .. " " .. column[2]:format(row[column[1]] or 0)
+    end
+    print(line)
+  end
+  print(("="):rep(#head))
+end
+
+-- Counts what passes `filter` and prints the table at the end.
+local function listen(filter, wire, last_packet)
+  local rows, count = new_table()
+  local listener = Listener.new("frame", filter and "mrc && (" .. filter .. ")" or "mrc")
+  function listener.packet(pinfo)
+    local last = last_packet()
+    if last.number ~= pinfo.number or not last.packet.at.BTH then return end
+    count_packet(wire, count, last.packet, last.around, tostring(pinfo.src), tostring(pinfo.dst))
+  end
+  function listener.draw()
+    print_table(rows)
+  end
+  function listener.reset()
+    rows, count = new_table()
+  end
+end
+
+local stats = {}
+
+-- `wire` is mrc_wire.lua; `last_packet` returns number, packet and surroundings of the packet dissected last.
+function stats.register(wire, last_packet)
+  register_stat_cmd_arg("mrc,ev", function(argument)
+    listen(argument and argument:match("^mrc,ev,(.+)$"), wire, last_packet)
+  end)
+end
+
+return stats

@@ -1,0 +1,319 @@
+-- What MRC packets say, without showing it: names of values, headers, numbers, ICRC.
+--
+-- A part of mrc.lua, which loads it; loaded by itself it does nothing. No read goes beyond the bytes
+-- that were captured.
+
+-- Bit operations by whatever name this Lua has them; the last resort is the operators of Lua 5.3.
+local bits = bit32 or bit
+if not bits then
+  bits = load([[return {
+    band = function(a, b) return a & b end, bxor = function(a, b) return a ~ b end,
+    bor = function(a, b) return a | b end, rshift = function(a, n) return a >> n end }]])()
+end
+local band, bor, bxor, rshift = bits.band, bits.bor, bits.bxor, bits.rshift
+
+local wire = { band = band, rshift = rshift }
+
+---------------------------------------------------------------------------------------------------
+-- Names of values
+
+wire.opcodes = {
+  [0xC6] = "Write first",
+  [0xC7] = "Write middle",
+  [0xC8] = "Write last",
+  [0xC9] = "Write last with immediate",
+  [0xCA] = "Write only",
+  [0xCB] = "Write only with immediate",
+  [0xD1] = "Acknowledgement",
+  [0xD8] = "Endpoint request",
+  [0xD9] = "Endpoint response",
+  [0xDC] = "SACK",
+  [0xDD] = "NACK",
+  [0xDE] = "Probe",
+}
+wire.first_opcode, wire.last_opcode = 0xC6, 0xDE
+
+wire.syndromes = {
+  [0x1F] = "ACK",
+  [0x61] = "NAK: invalid request",
+  [0x62] = "NAK: remote access error",
+  [0x63] = "NAK: remote operation error",
+  [0x65] = "NAK: too many immediates in flight",
+  [0x66] = "NAK: no receive posted",
+}
+wire.nack_reasons = {
+  [0x01] = "trimmed",
+  [0x02] = "trimmed at the last hop",
+  [0x06] = "no bitmap",
+  [0x07] = "no packet buffer",
+  [0x0A] = "no resource",
+  [0x0B] = "PSN out of window",
+  [0x19] = "unexpected event",
+}
+wire.marks = {
+  [0] = "none",
+  [1] = "skip the path once",
+  [2] = "always skip the path",
+  [3] = "reserved",
+}
+wire.endpoint_ops = { [0] = "port status update", [1] = "EV probe" }
+wire.tick_sizes = { "1 us", "128 ns" }
+wire.trim_names = { [1] = "trimmed", [2] = "trimmed at the last hop" }
+wire.icrc_states = { [0] = "wrong", [1] = "good", [2] = "not checked" }
+wire.icrc_wrong, wire.icrc_good, wire.icrc_unchecked = 0, 1, 2
+
+---------------------------------------------------------------------------------------------------
+-- ICRC
+
+local crc_table = {}
+for byte = 0, 255 do
+  local crc = byte
+  for _ = 1, 8 do
+    crc = band(crc, 1) == 1 and bxor(rshift(crc, 1), 0xEDB88320) or rshift(crc, 1)
+  end
+  crc_table[byte] = crc
+end
+
+local function crc32(bytes)
+  local state, byte_at = 0xFFFFFFFF, string.byte
+  for i = 1, #bytes do
+    state = bxor(crc_table[band(bxor(state, byte_at(bytes, i)), 0xFF)], rshift(state, 8))
+  end
+  -- The `bit` library counts with signs.
+  return bxor(state, 0xFFFFFFFF) % 0x100000000
+end
+
+-- Fields that change on the way count as ones.
+local function masked_ip(around)
+  local ip = around.ip
+  if around.is_v4 then
+    return ip:sub(1, 1) .. "\255" .. ip:sub(3, 8) .. "\255" .. ip:sub(10, 10) .. "\255\255" ..
+           ip:sub(13)
+  end
+  return string.char(bor(ip:byte(1), 0x0F)) .. "\255\255\255" .. ip:sub(5, 7) .. "\255" ..
+         ip:sub(9)
+end
+
+-- Of a packet that was captured whole; nil where the headers around it are not known.
+local function expected_icrc(tvb, around)
+  local length = tvb:reported_len() - 4
+  if not around.ip or not around.udp or length < 12 or tvb:captured_len() < length then
+    return nil
+  end
+  local transport = tvb:raw(0, length)
+  return crc32(("\255"):rep(8) .. masked_ip(around) .. around.udp:sub(1, 6) .. "\255\255" ..
+               transport:sub(1, 4) .. "\255" .. transport:sub(6))
+end
+
+function wire.icrc_status(tvb, around)
+  local reported = tvb:reported_len()
+  if around.trim or reported < 4 or tvb:captured_len() < reported then
+    return wire.icrc_unchecked
+  end
+  local expected = expected_icrc(tvb, around)
+  if not expected then
+    return wire.icrc_unchecked
+  end
+  return tvb(reported - 4, 4):le_uint() == expected and wire.icrc_good or wire.icrc_wrong, expected
+end
+
+---------------------------------------------------------------------------------------------------
+-- Headers
+
+wire.header_bytes = {
+  BTH = 12,
+  METH = 4,
+  TSETH = 4,
+  RETH = 16,
+  ImmDt = 4,
+  AETH = 4,
+  SETH = 28,
+  CC_STATE = 8,
+  NETH = 20,
+  PETH = 16,
+  ERTH = 16,
+  EETH = 36,
+}
+
+-- Where headers have the timestamp word.
+wire.timestamp_at = { TSETH = 0, PETH = 12, ERTH = 12 }
+
+local control_headers = {
+  [0xD1] = { "AETH" },
+  [0xD8] = { "ERTH" },
+  [0xD9] = { "EETH" },
+  [0xDC] = { "SETH", "CC_STATE" },
+  [0xDD] = { "NETH" },
+  [0xDE] = { "PETH" },
+}
+
+function wire.is_write(opcode) return opcode >= 0xC6 and opcode <= 0xCB end
+function wire.is_endpoint_op(opcode) return opcode == 0xD8 or opcode == 0xD9 end
+function wire.is_probe(opcode) return opcode == 0xDE end
+local function has_immediate(opcode) return opcode == 0xC9 or opcode == 0xCB end
+function wire.is_single(opcode) return opcode == 0xCA or opcode == 0xCB end
+
+local function headers_of(opcode, has_timestamp, trimmed)
+  if not wire.is_write(opcode) then
+    return control_headers[opcode] or {}
+  end
+  local names = { "METH" }
+  if has_timestamp then names[#names + 1] = "TSETH" end
+  if trimmed then return names end
+  names[#names + 1] = "RETH"
+  if has_immediate(opcode) then names[#names + 1] = "ImmDt" end
+  return names
+end
+
+---------------------------------------------------------------------------------------------------
+-- Reading a packet
+
+-- Numbers of a packet; nil where the packet or the capture has ended.
+local function reader(tvb, limit)
+  local stop = math.min(limit, tvb:captured_len())
+  return function(at, length)
+    return at and at + length <= stop and tvb(at, length):uint() or nil
+  end
+end
+
+local function signed16(value)
+  return value >= 0x8000 and value - 0x10000 or value
+end
+
+function wire.psn_plus(psn, offset)
+  return (psn + offset) % 0x1000000
+end
+
+-- "7-9, 12" for the set bits of a bitmap that begins at PSN `start`, and how many are set.
+local function psn_ranges(start, high, low)
+  local list, first, count = {}, nil, 0
+  for i = 0, 64 do
+    local set = i < 64 and band(rshift(i < 32 and low or high, i % 32), 1) == 1
+    if set then
+      first = first or i
+      count = count + 1
+    elseif first then
+      local from, to = wire.psn_plus(start, first), wire.psn_plus(start, i - 1)
+      list[#list + 1] = from == to and tostring(from) or from .. "-" .. to
+      first = nil
+    end
+  end
+  return table.concat(list, ", "), count
+end
+
+local function read_write(p, number)
+  local reth = p.at.RETH
+  p.msn = number(p.at.METH and p.at.METH + 2, 2)
+  p.message_length = number(reth and reth + 12, 4)
+  p.immediate = number(p.at.ImmDt, 4)
+  if not p.trimmed and not p.missing then
+    p.payload_length = p.limit - p.stop - p.pad
+  end
+end
+
+local function read_sack(p, number)
+  local at = p.at.SETH
+  if not at then return end
+  local flags = number(at, 2)
+  p.mark, p.answers_probe = band(rshift(flags, 5), 3), band(flags, 2) ~= 0
+  p.answered_ev, p.cack = number(at + 4, 4), number(at + 13, 3)
+  p.cc_type = rshift(number(at + 16, 1), 4)
+  local trigger = number(at + 2, 2)
+  if p.answers_probe then
+    p.probe_id = trigger
+  else
+    p.trigger = wire.psn_plus(p.cack, signed16(trigger))
+  end
+  local start = wire.psn_plus(p.cack, signed16(number(at + 18, 2)))
+  p.ranges, p.range_count = psn_ranges(start, number(at + 20, 4), number(at + 24, 4))
+end
+
+local function read_control(p, number)
+  local aeth, neth, peth = p.at.AETH, p.at.NETH, p.at.PETH
+  if aeth then
+    p.syndrome, p.aeth_msn = band(number(aeth, 1), 0x7F), number(aeth + 1, 3)
+  elseif neth then
+    p.reason, p.answered_ev = number(neth + 2, 1), number(neth + 4, 4)
+    p.nack_psn, p.cc_type = number(neth + 13, 3), rshift(number(neth + 16, 1), 4)
+  elseif peth then
+    p.probe_id = number(peth + 4, 2)
+  elseif p.at.ERTH then
+    p.op, p.ports = band(number(p.at.ERTH, 2), 3), number(p.at.ERTH + 4, 4)
+  elseif p.at.EETH then
+    p.op = band(rshift(number(p.at.EETH, 2), 2), 3)
+  end
+end
+
+-- Everything the rest needs to know of a packet of which at least one byte was captured. `at` has
+-- the headers that are complete; `missing` says what ended within the headers, "packet" or
+-- "capture".
+function wire.read_packet(tvb, trim)
+  local reported = tvb:reported_len()
+  local p = { trimmed = trim ~= nil, at = {}, headers = {}, missing = nil,
+              limit = trim and reported or math.max(reported - 4, 0) }
+  local number = reader(tvb, p.limit)
+  local function place(name)
+    local at, bytes = p.stop or 0, wire.header_bytes[name]
+    p.headers[#p.headers + 1] = { name = name, at = at }
+    p.stop = at + bytes
+    if at + bytes > p.limit then
+      p.missing = "packet"
+    elseif at + bytes > tvb:captured_len() then
+      p.missing = p.missing or (trim and "packet" or "capture")
+    else
+      p.at[name] = at
+    end
+  end
+  p.opcode = tvb(0, 1):uint()
+  place("BTH")
+  if p.missing then return p end
+  local flags, more = number(1, 1), number(8, 1)
+  p.version, p.pad = band(flags, 0x0F), rshift(band(flags, 0x30), 4)
+  p.qp, p.psn = number(5, 3), number(9, 3)
+  p.rtx = band(more, 0x20) ~= 0
+  p.has_timestamp = band(more, 0x10) ~= 0 and wire.is_write(p.opcode)
+  for _, name in ipairs(headers_of(p.opcode, p.has_timestamp, p.trimmed)) do
+    place(name)
+  end
+  for name, offset in pairs(wire.timestamp_at) do
+    if p.at[name] then p.timestamp_type = band(number(p.at[name] + offset + 2, 2), 0x0F) end
+  end
+  if wire.is_write(p.opcode) then
+    read_write(p, number)
+  elseif p.opcode == 0xDC then
+    read_sack(p, number)
+  else
+    read_control(p, number)
+  end
+  return p
+end
+
+local function has_bad_field(p)
+  if p.trimmed and not wire.is_write(p.opcode) then return true end
+  if wire.is_endpoint_op(p.opcode) and (p.qp ~= 2 or (p.op or 0) > 1) then return true end
+  if p.timestamp_type and p.timestamp_type ~= 1 then return true end
+  if p.mark == 3 or (p.cc_type and p.cc_type ~= (p.opcode == 0xDD and 2 or 0)) then return true end
+  if p.reason and not wire.nack_reasons[p.reason] then return true end
+  return p.syndrome ~= nil and p.syndrome ~= 0x1F and band(p.syndrome, 0x60) ~= 0x60
+end
+
+local function has_bad_length(p)
+  if p.trimmed then return false end
+  if not wire.is_write(p.opcode) then return p.limit ~= p.stop or p.pad ~= 0 end
+  if not p.payload_length then return false end
+  if (p.limit - p.stop) % 4 ~= 0 or p.payload_length < 0 then return true end
+  if wire.is_single(p.opcode) then return p.payload_length ~= p.message_length end
+  return p.payload_length == 0 or p.payload_length >= p.message_length
+end
+
+-- The drop reason of src/wire/drop_reason.h that an endpoint has for the transport part, or nil.
+function wire.refusal(p)
+  if not p.at.BTH then return p.missing == "packet" and "truncated" or nil end
+  if p.version ~= 0 then return "bad_transport_version" end
+  if not wire.opcodes[p.opcode] then return "unknown_opcode" end
+  if p.missing == "packet" then return "truncated" end
+  if has_bad_field(p) then return "bad_header_field" end
+  return has_bad_length(p) and "bad_payload_length" or nil
+end
+
+return wire
