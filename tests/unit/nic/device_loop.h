@@ -32,7 +32,7 @@ struct LoopPacket {
 class LoopNet {
  public:
   // Asked for every packet; true: it gets lost.
-  using Filter = std::function<bool(const wire::Packet&, PortId)>;
+  using Filter = std::function<bool(const wire::Packet&, PortId, std::uint32_t entropy)>;
   void set_filter(Filter filter) {
     const std::lock_guard lock(mutex_);
     filter_ = std::move(filter);
@@ -55,7 +55,7 @@ class LoopNet {
     const std::lock_guard lock(mutex_);
     const auto box = boxes_.find(to);
     if (box == boxes_.end()) return;
-    if (filter_ && filter_(packet, bytes.port)) return;
+    if (filter_ && filter_(packet, bytes.port, bytes.entropy)) return;
     box->second.packets.push_back(std::move(bytes));
     if (box->second.packets.size() == 1) eventfd_write(box->second.signal, 1);
   }

@@ -1,0 +1,201 @@
+// What controllers do to a device that runs: ports, profiles, denied paths, probes, events.
+#include <cerrno>
+#include <mutex>
+#include <set>
+
+#include "device_fixture.h"
+
+namespace mrc::nic::test {
+namespace {
+
+class DeviceControl : public LoopTest {
+ protected:
+  static constexpr std::uint64_t kProfile = 77;
+
+  // A profile of structured EVs, online, two on each port.
+  static void add_profile(Device& device) {
+    ASSERT_EQ(device.node().update([](NodeSnapshot& s) {
+      s.formats[5] = {
+          .state = ProfileState::kOnline, .kind = wire::EvKind::kStructured, .field_widths = {32}};
+      NodeEvProfile profile{.state = ProfileState::kOnline,
+                            .mode = EvMode::kExplicit,
+                            .format_id = 5,
+                            .min_active = 1,
+                            .event_mask = 3};
+      for (std::uint8_t i = 0; i < 8; ++i) {
+        ProfileEv ev{.port = static_cast<PortId>(i % 4 + 1), .populated = true};
+        ev.value.bytes = {0, 1, 0xC0, i};
+        profile.evs.push_back(ev);
+      }
+      s.ev_profiles[kProfile] = profile;
+      return 0;
+    }),
+              0);
+  }
+  static std::uint32_t entropy(std::uint32_t i) { return 0x0001'C000 + i; }
+
+  // Entropies of data packets from now on.
+  std::set<std::uint32_t> watch_entropies(Arena& from, Arena& to) {
+    std::mutex mutex;
+    std::set<std::uint32_t> seen;
+    net->set_filter([&](const wire::Packet& packet, PortId, std::uint32_t e) {
+      const std::lock_guard lock(mutex);
+      if (wire::is_write(packet.bth.opcode)) seen.insert(e);
+      return false;
+    });
+    EXPECT_EQ(a.post(write(from, to, from.size())), 0);
+    EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+    net->set_filter({});
+    return seen;
+  }
+};
+
+TEST_F(DeviceControl, APortDisabledInMidTransferIsLeft) {
+  make_pair();
+  const std::unique_ptr<AsyncEvents> events = a.device->subscribe();
+  Arena from(*a.device, a.domain, 1 << 20);
+  Arena to(*b.device, b.domain, 1 << 20);
+  from.fill(1);
+  for (std::uint64_t i = 0; i < 32; ++i)
+    ASSERT_EQ(a.post(write(from, to, from.size(), i)), 0);
+  ASSERT_EQ(a.device->node().update([](NodeSnapshot& s) {
+    s.ports_enabled = s.ports_enabled.without(PortId{2});
+    return 0;
+  }),
+            0);
+  EXPECT_TRUE(eventually([&] { return !a.device->port_active(PortId{2}); }));
+  EXPECT_TRUE(a.device->port_active(PortId{1}));
+  AsyncEvent event;
+  ASSERT_EQ(events->wait(event), 0);
+  EXPECT_EQ(event.kind, AsyncKind::kPortError);
+  EXPECT_EQ(event.port, PortId{2});
+  for (std::uint64_t i = 0; i < 32; ++i)
+    ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  EXPECT_EQ(to.first_wrong(0, to.size(), 1), to.size());
+  std::atomic<unsigned> on_two{0};
+  net->set_filter([&](const wire::Packet& packet, PortId port, std::uint32_t) {
+    if (port == PortId{2} && wire::is_write(packet.bth.opcode)) ++on_two;
+    return false;
+  });
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  EXPECT_EQ(on_two, 0U);
+  net->set_filter({});
+  ASSERT_EQ(a.device->node().update([](NodeSnapshot& s) {
+    s.ports_enabled = PortMask::first(kMaxPorts);
+    return 0;
+  }),
+            0);
+  EXPECT_TRUE(eventually([&] { return a.device->port_active(PortId{2}); }));
+  ASSERT_EQ(events->wait(event), 0);
+  EXPECT_EQ(event.kind, AsyncKind::kPortActive);
+}
+
+TEST_F(DeviceControl, AProfileDecidesThePathsAndCountsItsUsers) {
+  add_profile(*a.device);
+  a.make_qp();
+  b.make_qp();
+  EXPECT_EQ(a.qp->to_init({.ev_profile = 78, .has_ev_profile = true}), EINVAL);
+  EXPECT_EQ(a.qp->state(), core::QpState::kReset);
+  EXPECT_FALSE(a.device->node().in_use(ProfileKind::kEv, kProfile));
+  ASSERT_EQ(a.qp->to_init({.ev_profile = kProfile, .has_ev_profile = true}), 0);
+  EXPECT_TRUE(a.device->node().in_use(ProfileKind::kEv, kProfile));
+  connect(a, b);
+  Arena from(*a.device, a.domain, 1 << 20);
+  Arena to(*b.device, b.domain, 1 << 20);
+  std::set<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < 8; ++i)
+    all.insert(entropy(i));
+  EXPECT_EQ(watch_entropies(from, to), all);
+
+  // Denied while it runs, and allowed again.
+  const auto deny = [&](bool denied) {
+    ASSERT_EQ(a.device->node().update([&](NodeSnapshot& s) {
+      s.ev_profiles[kProfile].evs[3].denied = denied;
+      return 0;
+    }),
+              0);
+    EXPECT_TRUE(eventually(
+        [&] { return (a.qp->report().paths[3].state == core::EvState::kDenied) == denied; }));
+  };
+  deny(true);
+  std::set<std::uint32_t> without = all;
+  without.erase(entropy(3));
+  EXPECT_EQ(watch_entropies(from, to), without);
+  deny(false);
+  a.qp.reset();
+  EXPECT_FALSE(a.device->node().in_use(ProfileKind::kEv, kProfile));
+}
+
+TEST_F(DeviceControl, ABadPathIsToldToListeners) {
+  add_profile(*a.device);
+  const std::unique_ptr<NodeState::Listener> listener = a.device->node().listen();
+  ASSERT_NE(listener, nullptr);
+  a.make_qp();
+  b.make_qp();
+  ASSERT_EQ(a.qp->to_init({.ev_profile = kProfile, .has_ev_profile = true}), 0);
+  connect(a, b);
+  Arena from(*a.device, a.domain, 1 << 20);
+  Arena to(*b.device, b.domain, 1 << 20);
+  net->set_filter([&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  NodeEvEvent event;
+  EXPECT_TRUE(eventually([&] { return listener->next(event) && event.ev.value.bytes[3] == 5; }));
+  EXPECT_EQ(event.profile_id, kProfile);
+  EXPECT_EQ(event.state, core::EvState::kAssumedBad);
+  EXPECT_EQ(event.ev.port, PortId{2});
+  net->set_filter({});
+}
+
+TEST_F(DeviceControl, ProbesAnswerWithTheirRoundTrip) {
+  std::vector<EndpointRequest> requests;
+  for (std::uint16_t i = 0; i < 8; ++i) {
+    EndpointRequest request{.id = static_cast<std::uint16_t>(500 + i),
+                            .peer = b.device->gid(),
+                            .port = static_cast<PortId>(i % 4 + 1),
+                            .kind = wire::EvKind::kStructured};
+    request.ev.bytes = {0, 0, 0xC1, static_cast<std::uint8_t>(i)};
+    requests.push_back(request);
+  }
+  std::vector<EndpointAnswer> answers;
+  ASSERT_EQ(a.device->endpoint_requests(requests, 10 * kSecondNs, answers), 0);
+  ASSERT_EQ(answers.size(), 8U);
+  std::set<std::uint16_t> ids;
+  for (const EndpointAnswer& answer : answers) {
+    ids.insert(answer.id);
+    EXPECT_GT(answer.rtt_ns, 0);
+    EXPECT_TRUE(answer.service_time_subtracted);
+  }
+  EXPECT_EQ(ids.size(), 8U);
+
+  // One path is dead: the others answer, and the call says that one is missing.
+  net->set_filter([&](const wire::Packet& packet, PortId port, std::uint32_t) {
+    return packet.bth.opcode == wire::Opcode::kEndpointRequest && port == PortId{3};
+  });
+  EXPECT_EQ(a.device->endpoint_requests(requests, 200 * kMillisecondNs, answers), ETIMEDOUT);
+  EXPECT_EQ(answers.size(), 6U);
+  requests[0].port = PortId{5};
+  EXPECT_EQ(a.device->endpoint_requests(requests, kMillisecondNs, answers), EINVAL);
+  EXPECT_TRUE(answers.empty());
+}
+
+TEST_F(DeviceControl, ReportsWhatItIsMadeOf) {
+  make_pair();
+  const DeviceReport report = a.device->report();
+  EXPECT_EQ(report.process, 0);
+  EXPECT_EQ(report.path_mtu, 4096U);
+  EXPECT_EQ(report.queue_pairs, 1U);
+  ASSERT_EQ(report.ports.size(), 4U);
+  EXPECT_EQ(report.ports[2].port, PortId{3});
+  EXPECT_TRUE(report.ports[2].enabled && report.ports[2].link_up);
+  const QpReport qp = a.qp->report();
+  EXPECT_EQ(qp.peer, b.device->gid());
+  EXPECT_EQ(qp.remote_qp, b.qp->number());
+  EXPECT_EQ(qp.failure, core::CompletionStatus::kSuccess);
+  EXPECT_TRUE(qp.explanation.empty());
+  EXPECT_EQ(qp.paths.size(), 32U);
+}
+
+}  // namespace
+}  // namespace mrc::nic::test
