@@ -8,10 +8,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include "base/prng.h"
 #include "nic/backend_class.h"
+#include "nic/backend_clock.h"
 #include "nic/backend_memory.h"
 #include "nic/netlink_interfaces.h"
 #include "nic/udp_epoll.h"
@@ -40,12 +40,6 @@ unsigned send_sockets_per_plane(std::size_t planes) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) files = limit.rlim_cur;
   const rlim_t share = std::min<rlim_t>(files / 4, kMaxSendSockets) / planes;
   return static_cast<unsigned>(std::max<rlim_t>(share, 4));
-}
-
-TimeNs monotonic_now() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
 class UdpBackend final : public Backend {

@@ -1,0 +1,318 @@
+#include "nic/wire_backend.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "nic/backend_class.h"
+#include "nic/backend_clock.h"
+#include "nic/backend_memory.h"
+#include "nic/wire_cable.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr std::uint32_t kDefaultPathMtu = 4'096;
+constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
+constexpr std::size_t kReceiveSlots = 32;
+constexpr std::uint32_t kTimerTag = 0xFFFF;
+
+bool is_lack_of_room(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
+}
+
+// Locally administered, and different for every host and plane; switches go by IP addresses.
+wire::MacAddress mac_of(const wire::IpAddress& address, PortId port) {
+  wire::MacAddress mac{0x02, static_cast<std::uint8_t>(port)};
+  const std::size_t end = address.is_v4 ? 4 : 16;
+  std::copy_n(address.bytes.begin() + static_cast<std::ptrdiff_t>(end - 4), 4, mac.begin() + 2);
+  return mac;
+}
+
+class WireBackend final : public Backend {
+ public:
+  explicit WireBackend(const DeviceConfig& config);
+  std::string open();
+
+  // A cable has one process at its end.
+  ProcessNumber process_number() const override { return 0; }
+  unsigned port_count() const override { return static_cast<unsigned>(cables_.size()); }
+  std::uint32_t path_mtu() const override {
+    return config_.path_mtu == 0 ? kDefaultPathMtu : config_.path_mtu;
+  }
+  std::uint64_t port_bits_per_second() const override {
+    return config_.port_bits_per_second == 0 ? kDefaultBitsPerSecond : config_.port_bits_per_second;
+  }
+  PortMask link_up() const override { return link_up_; }
+  PortMask free_ports() const override;
+  Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
+  void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
+            wire::PayloadPieces payload) override;
+  void flush() override;
+  unsigned burst_limit() const override { return 1; }  // frames of any path share a call
+  unsigned receive(Receiver& receiver, unsigned budget) override;
+  int wait_descriptor() const override { return epoll_.get(); }
+  void on_wake() override;
+  const BackendCounters& counters() const override { return counters_; }
+
+ private:
+  wire::FrameHeader header_for(const Route& route, core::TrafficClass traffic_class) const;
+  void watch(int descriptor, std::uint32_t events, std::uint32_t tag);
+  void send_waiting(unsigned index);
+  void disconnect(unsigned index);
+  void advance_cables();
+  void arm_timer();
+  unsigned receive_port(unsigned index, Receiver& receiver, unsigned budget);
+  void take_frame(unsigned index, std::span<const std::byte> frame, Receiver& receiver) const;
+
+  DeviceConfig config_;
+  wire::IpAddress gid_;
+  Descriptor epoll_;
+  Descriptor timer_;
+  std::vector<WireCable> cables_;
+  BackendCounters counters_;
+  MappedMemory memory_;
+  PortMask link_up_;
+  PortMask blocked_;
+  std::unique_ptr<std::byte[]> buffers_;
+};
+
+WireBackend::WireBackend(const DeviceConfig& config)
+    : config_(config),
+      gid_(config.planes[0].address),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      cables_(config.planes.size()),
+      buffers_(std::make_unique_for_overwrite<std::byte[]>(kReceiveSlots * kMaxFrameBytes)) {}
+
+std::string WireBackend::open() {
+  if (!epoll_.valid() || !timer_.valid()) return config_.name + ": " + std::strerror(errno);
+  watch(timer_.get(), EPOLLIN, kTimerTag);
+  for (unsigned i = 0; i < cables_.size(); ++i) {
+    const std::string error = cables_[i].open(config_.planes[i].wire_path);
+    if (!error.empty()) return config_.name + ": " + error;
+    if (cables_[i].listener() >= 0) watch(cables_[i].listener(), EPOLLIN, i);
+  }
+  advance_cables();
+  return {};
+}
+
+void WireBackend::watch(int descriptor, std::uint32_t events, std::uint32_t tag) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u32 = tag;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0 && errno == EEXIST) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event);
+  }
+}
+
+// Connects what is due, and sees to it that on_wake() comes in time for the rest. A listener that
+// has its connection is not asked again until that is gone, so a second one must not keep it awake.
+void WireBackend::advance_cables() {
+  const TimeNs now = monotonic_now();
+  for (unsigned i = 0; i < cables_.size(); ++i) {
+    WireCable& cable = cables_[i];
+    if (!cable.advance(now)) continue;
+    watch(cable.connection(), EPOLLIN, i);
+    if (cable.listener() >= 0) watch(cable.listener(), 0, i);
+    link_up_ = link_up_.with(static_cast<PortId>(i + 1));
+  }
+  arm_timer();
+}
+
+void WireBackend::arm_timer() {
+  TimeNs next = kNever;
+  for (const WireCable& cable : cables_) {
+    if (!cable.connected()) next = std::min(next, cable.next_attempt());
+  }
+  itimerspec when{};
+  if (next != kNever) {
+    next = std::max<TimeNs>(next, 1);
+    when.it_value = {.tv_sec = next / kSecondNs, .tv_nsec = next % kSecondNs};
+  }
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void WireBackend::disconnect(unsigned index) {
+  const auto port = static_cast<PortId>(index + 1);
+  counters_.send_refused += cables_[index].disconnect(monotonic_now());
+  link_up_ = link_up_.without(port);
+  blocked_ = blocked_.without(port);
+  if (cables_[index].listener() >= 0) watch(cables_[index].listener(), EPOLLIN, index);
+  arm_timer();
+}
+
+PortMask WireBackend::free_ports() const { return PortMask(link_up_.bits() & ~blocked_.bits()); }
+
+Result<std::uint32_t> WireBackend::prepare_path(PortId port, std::uint32_t entropy) {
+  if (static_cast<std::size_t>(port) - 1 >= cables_.size()) {
+    return Status(ErrorCode::kInvalidArgument, "no such port");
+  }
+  return gid_.is_v4 ? entropy & 0xFFFF : entropy;
+}
+
+wire::FrameHeader WireBackend::header_for(const Route& route,
+                                          core::TrafficClass traffic_class) const {
+  wire::FrameHeader header;
+  header.destination_mac = mac_of(route.peer.gid, route.port);
+  header.source_mac = mac_of(gid_, route.port);
+  header.source = gid_;
+  header.destination = route.peer.gid;
+  header.dscp = dscp_of(config_.dscp, traffic_class);
+  header.ecn = ecn_of(traffic_class);
+  header.entropy = route.entropy;
+  if (route.srv6 == nullptr) return header;
+  header.srv6 = true;
+  header.outer.source = gid_;
+  header.outer.carrier = wire::ev_carrier(*route.srv6);
+  const wire::IpAddress segment = wire::ev_segment(*route.srv6);
+  header.outer.has_segment = segment != wire::IpAddress{};
+  if (header.outer.has_segment) header.outer.segment = {.address = segment, .left = 1};
+  return header;
+}
+
+void WireBackend::send(const Route& route, core::TrafficClass traffic_class,
+                       const wire::Packet& packet, wire::PayloadPieces payload) {
+  const std::size_t index = static_cast<std::size_t>(route.port) - 1;
+  const bool fits = index < cables_.size() && route.peer.gid.is_v4 == gid_.is_v4 &&
+                    (route.srv6 == nullptr || !gid_.is_v4) &&
+                    config_.udp_port + unsigned{route.peer.process} <= 0xFFFF &&
+                    std::all_of(payload.begin(), payload.end(),
+                                [this](auto piece) { return memory_.holds(piece); });
+  std::span<std::byte> room;
+  if (fits) {
+    room = cables_[index].claim();
+    if (room.empty()) send_waiting(static_cast<unsigned>(index));
+    if (room.empty()) room = cables_[index].claim();
+  }
+  wire::FrameFormat format;
+  format.dscp = config_.dscp;
+  format.udp_port = static_cast<std::uint16_t>(config_.udp_port + route.peer.process);
+  std::size_t length = 0;
+  if (!room.empty()) {
+    length = wire::build_frame(format, header_for(route, traffic_class), packet, payload, room);
+  }
+  if (length == 0) {
+    ++counters_.send_refused;
+    return;
+  }
+  cables_[index].commit(length);
+}
+
+void WireBackend::send_waiting(unsigned index) {
+  WireCable& cable = cables_[index];
+  if (cable.waiting() == 0) return;
+  const WireCable::SendResult result = cable.send_waiting();
+  counters_.send_calls += result.calls;
+  counters_.packets_sent += result.frames;
+  if (result.error != 0 && !is_lack_of_room(result.error)) return disconnect(index);
+  const auto port = static_cast<PortId>(index + 1);
+  const bool blocked = cable.waiting() > 0;
+  if (blocked != blocked_.contains(port)) {
+    watch(cable.connection(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN, index);
+  }
+  blocked_ = blocked ? blocked_.with(port) : blocked_.without(port);
+}
+
+void WireBackend::flush() {
+  for (unsigned i = 0; i < cables_.size(); ++i)
+    send_waiting(i);
+  memory_.forget();
+}
+
+void WireBackend::take_frame(unsigned index, std::span<const std::byte> frame,
+                             Receiver& receiver) const {
+  wire::FrameFormat format;
+  format.dscp = config_.dscp;
+  format.udp_port = config_.udp_port;
+  wire::OpenedFrame opened;
+  const DropReason reason = wire::open_frame(format, frame, opened);
+  if (reason != DropReason::kNone) return receiver.on_dropped(reason);
+  if (opened.header.destination != gid_) return receiver.on_dropped(DropReason::kBadIpHeader);
+  Received received;
+  received.gid = opened.header.source;
+  received.port = static_cast<PortId>(index + 1);
+  received.entropy = opened.header.entropy;
+  received.congestion_experienced = opened.header.ecn == wire::Ecn::kCe;
+  received.trim = trim_state(opened.header.trim);
+  received.icrc_good = opened.icrc_good;
+  received.transport = opened.transport;
+  receiver.on_received(received);
+}
+
+unsigned WireBackend::receive_port(unsigned index, Receiver& receiver, unsigned budget) {
+  std::array<mmsghdr, kReceiveSlots> headers{};
+  std::array<iovec, kReceiveSlots> pieces;
+  const auto asked = std::min<unsigned>(budget, kReceiveSlots);
+  for (unsigned i = 0; i < asked; ++i) {
+    pieces[i] = {.iov_base = buffers_.get() + i * kMaxFrameBytes, .iov_len = kMaxFrameBytes};
+    headers[i].msg_hdr.msg_iov = &pieces[i];
+    headers[i].msg_hdr.msg_iovlen = 1;
+  }
+  ++counters_.receive_calls;
+  const int got =
+      ::recvmmsg(cables_[index].connection(), headers.data(), asked, MSG_DONTWAIT, nullptr);
+  if (got < 0) {
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) disconnect(index);
+    return 0;
+  }
+  unsigned frames = 0;
+  for (unsigned i = 0; i < static_cast<unsigned>(got); ++i) {
+    // A message of no bytes is the end of the connection.
+    if (headers[i].msg_len == 0) {
+      disconnect(index);
+      break;
+    }
+    ++frames;
+    if ((headers[i].msg_hdr.msg_flags & MSG_TRUNC) != 0) {
+      receiver.on_dropped(DropReason::kTruncated);
+      continue;
+    }
+    take_frame(index, {buffers_.get() + i * kMaxFrameBytes, headers[i].msg_len}, receiver);
+  }
+  counters_.packets_received += frames;
+  return frames;
+}
+
+unsigned WireBackend::receive(Receiver& receiver, unsigned budget) {
+  std::array<epoll_event, 2 * kMaxPorts + 1> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  unsigned frames = 0;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    const std::uint32_t index = event.data.u32;
+    if (index == kTimerTag || !cables_[index].connected()) {
+      advance_cables();
+      continue;
+    }
+    if ((event.events & EPOLLOUT) != 0) send_waiting(index);
+    if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && frames < budget &&
+        cables_[index].connected()) {
+      frames += receive_port(index, receiver, budget - frames);
+    }
+  }
+  return frames;
+}
+
+void WireBackend::on_wake() {
+  for (unsigned i = 0; i < cables_.size(); ++i) {
+    if (blocked_.contains(static_cast<PortId>(i + 1))) send_waiting(i);
+  }
+  advance_cables();
+}
+
+}  // namespace
+
+BackendResult open_wire_backend(const DeviceConfig& config) {
+  auto backend = std::make_unique<WireBackend>(config);
+  std::string error = backend->open();
+  if (!error.empty()) return {.backend = nullptr, .error = std::move(error)};
+  return {.backend = std::move(backend), .error = {}};
+}
+
+}  // namespace mrc::nic
