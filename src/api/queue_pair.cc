@@ -96,6 +96,7 @@ ibv_mtu mtu_within(std::uint32_t bytes) {
 int QueuePair::create(std::shared_ptr<nic::Device> device, Dialect dialect, nic::QpSetup& setup) {
   const int error = device->create_queue_pair(setup, pair_);
   if (error != 0) return error;
+  address_ = pair_.get();
   device_ = std::move(device);
   dialect_ = dialect;
   set_defaults(attributes_);

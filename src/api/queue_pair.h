@@ -37,9 +37,9 @@ class QueuePair {
   // `setup` comes back with what was granted.
   int create(std::shared_ptr<nic::Device> device, Dialect dialect, nic::QpSetup& setup);
 
-  nic::QueuePair& nic() const { return *pair_; }
+  nic::QueuePair& nic() const { return *address_; }
   Dialect dialect() const { return dialect_; }
-  std::uint32_t number() const { return static_cast<std::uint32_t>(pair_->number()); }
+  std::uint32_t number() const { return static_cast<std::uint32_t>(address_->number()); }
   ibv_qp_state state() const;
 
   int modify(const QpChange& change);
@@ -48,7 +48,8 @@ class QueuePair {
   // True once after each time the queue pair was set up: for whoever explains a failure.
   bool first_failure() { return !failure_told_.exchange(true); }
 
-  // Ends the queue pair; waits until its asynchronous events are acknowledged.
+  // Ends the queue pair; waits until its asynchronous events are acknowledged, for which nic()
+  // still names it.
   void destroy() { pair_.reset(); }
 
  private:
@@ -74,6 +75,7 @@ class QueuePair {
   std::shared_ptr<nic::Device> device_;
   Dialect dialect_ = Dialect::kMrc;
   std::unique_ptr<nic::QueuePair> pair_;
+  nic::QueuePair* address_ = nullptr;  // of *pair_
   std::mutex mutex_;
   Attributes attributes_;
   std::atomic<bool> failure_told_{false};
