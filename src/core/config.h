@@ -61,6 +61,13 @@ struct EndpointConfig {
   unsigned control_capacity = 512;          // answers waiting to be sent
   unsigned endpoint_request_capacity = 32;  // EV probes of a controller waiting for their answer
   bool add_service_time = true;             // add our residence time to reflected timestamps
+  // By how much either end may be late for reasons of its own, such as the scheduler of its
+  // machine: silence and lateness shorter than this are not held against the network. 0 suits
+  // hardware.
+  DurationNs jitter_ns = 0;
+  // Answers of a queue pair that leave at the same time take one path: for callers to whom packets
+  // on one path come cheaper together.
+  bool group_answers = false;
 };
 
 // --- Queue pair

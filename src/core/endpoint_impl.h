@@ -71,7 +71,8 @@ struct Endpoint::Impl {
     return {.paths = qp.paths.get(),
             .cc = group(qp).controller.get(),
             .counters = &qp.counters,
-            .probes = qp.init.probes};
+            .probes = qp.init.probes,
+            .jitter_ns = config.jitter_ns};
   }
 
   // endpoint_rx.cc
@@ -97,7 +98,8 @@ struct Endpoint::Impl {
   bool build_endpoint_response(TimeNs now, PortMask free_ports, const ControlEntry& entry,
                                TxPacket& out) const;
   void build_nack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
-  void build_ack(const ControlEntry& entry, Qp& qp, TxPacket& out) const;
+  void build_ack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
+  EvIndex choose_answer_path(TimeNs now, PortMask free_ports, const ControlEntry& entry, Qp& qp);
   void build_sack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
   std::uint16_t reflected_ticks(TimeNs now, const ControlEntry& entry) const;
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
@@ -133,6 +135,13 @@ struct Endpoint::Impl {
   Prng prng;
   PortMask ports_up;
   unsigned spray_quantum = 1;
+  // The path of the last answer, for those that leave with it; see EndpointConfig::group_answers.
+  struct {
+    std::uint32_t slot = kNoSlot;
+    std::uint16_t incarnation = 0;
+    EvIndex ev = kNoEv;
+    TimeNs at = 0;
+  } last_answer;
 
   std::vector<std::unique_ptr<Qp>> qps;  // by slot
   SlotIndex<QpNumber, QpNumberHash> qp_index;

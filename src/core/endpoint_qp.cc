@@ -123,7 +123,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   qp->rtr = rtr;
   const Status attached = e.attach_peer(*qp);
   if (!attached.ok()) return attached;
-  qp->paths->set_probe_base(e.group(*qp).controller->base_rtt_ns());
+  qp->paths->set_probe_base(std::max(e.group(*qp).controller->base_rtt_ns(), e.config.jitter_ns));
   qp->requester.start_probing(e.links_of(*qp));
   qp->responder.start(rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;
@@ -335,6 +335,9 @@ Result<QpStatus> Endpoint::query_qp(QpNumber number) const {
     status.window_psns = qp->requester.window_psns();
     status.next_psn = psn_of(window.next());
     status.oldest_unacknowledged = psn_of(window.oldest());
+  }
+  // Of a failed queue pair too.
+  if (qp->requester.started() || qp->requester.rtt().has_sample()) {
     status.smoothed_rtt_ns = qp->requester.rtt().smoothed();
   }
   return status;

@@ -96,7 +96,8 @@ void Endpoint::Impl::check_way_back(TimeNs now, Qp& qp) {
   if (now < peer.way_back_check_at) return;
   // The first packet only starts the clock: a short exchange needs no check.
   if (peer.way_back_check_at > 0 && !qp.requester.check_way_back()) return;
-  peer.way_back_check_at = now + std::max(qp.requester.rtt().smoothed(), kMinWayBackCheckNs);
+  peer.way_back_check_at =
+      now + std::max({qp.requester.rtt().smoothed(), kMinWayBackCheckNs, config.jitter_ns});
 }
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
@@ -123,8 +124,9 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   for (unsigned i = 1; i < copies && control.size() < control.capacity() / 2; ++i) {
     queue_control(entry);
   }
-  // A sender that lost our transport ACK asks in this way.
-  if (qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
+  // A sender that lost our transport ACK asks in this way. One that left just now is on its way.
+  const bool on_its_way = config.jitter_ns > 0 && now - qp.acknowledged_at < config.jitter_ns;
+  if (!on_its_way && qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
     queue_ack(now, qp, arrival.port);
   }
   return DropReason::kNone;

@@ -107,8 +107,7 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
       qp.paths->planes_in_use().contains(entry.port)) {
     return false;
   }
-  out.ev = qp.state == QpState::kError ? qp.paths->sweep(free_ports)
-                                       : qp.paths->choose_control(free_ports, entry.port);
+  out.ev = choose_answer_path(now, free_ports, entry, qp);
   if (out.ev == kNoEv) return false;
   address(qp, out);
   out.traffic_class = TrafficClass::kControl;
@@ -119,11 +118,25 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
   if (entry.kind == kNack) {
     build_nack(now, entry, qp, out);
   } else if (entry.kind == kAck || entry.kind == kNak) {
-    build_ack(entry, qp, out);
+    build_ack(now, entry, qp, out);
   } else {
     build_sack(now, entry, qp, out);
   }
   return true;
+}
+
+EvIndex Endpoint::Impl::choose_answer_path(TimeNs now, PortMask free_ports,
+                                           const ControlEntry& entry, Qp& qp) {
+  if (qp.state == QpState::kError) return qp.paths->sweep(free_ports);
+  if (!config.group_answers) return qp.paths->choose_control(free_ports, entry.port);
+  const bool leaves_with_last = last_answer.slot == entry.slot && last_answer.at == now &&
+                                last_answer.incarnation == entry.incarnation;
+  if (leaves_with_last && free_ports.contains(qp.init.ev_profile->port(last_answer.ev))) {
+    return last_answer.ev;
+  }
+  const EvIndex ev = qp.paths->choose_control(free_ports, entry.port);
+  if (ev != kNoEv) last_answer = {entry.slot, entry.incarnation, ev, now};
+  return ev;
 }
 
 bool Endpoint::Impl::build_endpoint_response(TimeNs now, PortMask free_ports,
@@ -155,9 +168,10 @@ void Endpoint::Impl::build_nack(TimeNs now, const ControlEntry& entry, Qp& qp,
                                .timestamp_ticks = reflected_ticks(now, entry)};
 }
 
-void Endpoint::Impl::build_ack(const ControlEntry& entry, Qp& qp, TxPacket& out) const {
+void Endpoint::Impl::build_ack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const {
   const bool nak = entry.kind == ControlEntry::Kind::kNak;
   if (!nak) qp.ack_queued = false;
+  qp.acknowledged_at = now;
   ++qp.counters.acks_sent;
   out.packet.bth.opcode = wire::Opcode::kAck;
   out.packet.bth.psn = nak ? entry.psn : qp.responder.cumulative();

@@ -113,7 +113,7 @@ EvIndex Requester::answered_ev(const wire::Sack& sack, Sequence trigger) const {
 // average and more than paths usually differ.
 std::uint32_t Requester::late_packets(TimeNs now, Sequence seq, TimeNs sent_at) const {
   const DurationNs taken = now - sent_at;
-  if (taken <= rtt_.smoothed() + rtt_.minimum() / 2) return 0;
+  if (taken <= rtt_.smoothed() + std::max(rtt_.minimum() / 2, links_.jitter_ns)) return 0;
   const auto since = static_cast<std::int64_t>(window_.next() - seq);
   return static_cast<std::uint32_t>(since * (taken - rtt_.smoothed()) / taken);
 }

@@ -18,7 +18,7 @@ constexpr std::uint32_t kForgiveAfterPackets = 1024;
 // Paths differ by their queues: up to about the delay the controller aims at without anything being
 // wrong, more when the round trips vary more.
 DurationNs Requester::path_spread() const {
-  return std::max(rtt_.minimum() * 3 / 4, 2 * rtt_.variation());
+  return std::max({rtt_.minimum() * 3 / 4, 2 * rtt_.variation(), links_.jitter_ns});
 }
 
 void Requester::detect_losses(TimeNs now, const SackView& view) {

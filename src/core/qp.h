@@ -71,7 +71,8 @@ class Qp final : public PathObserver {
   bool parked = false;  // waits for the congestion window of its peer
   std::uint32_t next_parked = kNoSlot;
   std::uint32_t turn_bytes = 0;
-  bool ack_queued = false;  // a transport ACK waits in the control queue
+  bool ack_queued = false;     // a transport ACK waits in the control queue
+  TimeNs acknowledged_at = 0;  // when the last one left
   bool completion_queued = false;
   bool planes_changed = false;
   std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart

@@ -232,7 +232,7 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
 
 DurationNs Requester::retry_base() const {
   const DurationNs configured = kTimeoutUnitNs << setup_.rts.timeout;
-  return std::max(configured, 2 * rtt_.smoothed() + 4 * rtt_.variation());
+  return std::max({configured, 2 * rtt_.smoothed() + 4 * rtt_.variation(), 4 * links_.jitter_ns});
 }
 
 // As many waits of the base length as there are linear tries, then one doubling per exponential
@@ -246,7 +246,8 @@ DurationNs Requester::retry_interval() const {
 }
 
 DurationNs Requester::tail_probe_delay() const {
-  const DurationNs once = rtt_.smoothed() + 4 * rtt_.variation() + rtt_.minimum() / 4;
+  const DurationNs once =
+      rtt_.smoothed() + 4 * rtt_.variation() + rtt_.minimum() / 4 + links_.jitter_ns;
   return std::min(once << std::min<unsigned>(tail_probes_, kMaxBackoffShift), kMaxTailProbeDelayNs);
 }
 

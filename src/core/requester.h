@@ -51,7 +51,8 @@ struct RequesterLinks {
   PathSet* paths = nullptr;
   CongestionController* cc = nullptr;
   QpCounters* counters = nullptr;
-  bool probes = true;  // false: none but those of the retry timer
+  bool probes = true;        // false: none but those of the retry timer
+  DurationNs jitter_ns = 0;  // see EndpointConfig
 };
 
 enum class SendOutcome : std::uint8_t {

@@ -34,7 +34,9 @@ void Pair::connect(int i) {
   Side& self = sides_[i];
   self.endpoint = core::Endpoint::create({.address = address_of(i),
                                           .port_count = options_.ports,
-                                          .seed = static_cast<std::uint64_t>(i) + 7})
+                                          .seed = static_cast<std::uint64_t>(i) + 7,
+                                          .jitter_ns = options_.jitter_ns,
+                                          .group_answers = options_.group_answers})
                       .value();
   core::Endpoint& endpoint = *self.endpoint;
   endpoint.set_spray_quantum(options_.spray_quantum);
@@ -84,6 +86,14 @@ void Pair::send(std::uint64_t id, std::uint32_t length, bool immediate) {
                               .immediate = static_cast<std::uint32_t>(id),
                               .into_receive = true}));
   pump(0);
+}
+
+void Pair::stop(int i, DurationNs pause_ns) {
+  std::multimap<TimeNs, Flight> later;
+  for (auto& [at, flight] : network_) {
+    later.emplace(flight.to == i ? std::max(at, now_ + pause_ns) : at, std::move(flight));
+  }
+  network_ = std::move(later);
 }
 
 void Pair::pump(int i) {

@@ -39,6 +39,8 @@ struct PairOptions {
   bool allow_sends = false;
   unsigned spray_quantum = 1;
   std::uint16_t max_outstanding = 0;
+  DurationNs jitter_ns = 0;
+  bool group_answers = false;
 };
 
 class Pair {
@@ -74,6 +76,8 @@ class Pair {
   // Posts a receive at side 1, and a send of `length` bytes from offset 0 of side 0's memory.
   void post_receive(std::uint64_t id, std::uint32_t capacity);
   void send(std::uint64_t id, std::uint32_t length, bool immediate = false);
+  // Side `i` takes no packet before so much time has passed.
+  void stop(int i, DurationNs pause_ns);
   // Runs until nothing is in the network and no timer is due before `until`, or until `done` holds.
   void run_until(TimeNs until);
   bool run_until_completions(std::size_t count, TimeNs until);

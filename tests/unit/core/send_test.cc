@@ -174,6 +174,62 @@ TEST(Outstanding, IsBoundedWhateverTheWindow) {
   EXPECT_EQ(pair.status(0).counters.timeouts, 0U);
 }
 
+// One end stops for longer than any round trip, as a process does that loses its processor.
+class Stall : public ::testing::Test {
+ protected:
+  void run(DurationNs jitter_ns) {
+    Pair pair({.jitter_ns = jitter_ns});
+    // Answers of the first 300 us all arrive late, in order.
+    for (std::uint64_t id = 0; id < 4; ++id)
+      pair.write(id, 64 * 1024);
+    pair.stop(1, 300 * kMicrosecondNs);
+    ASSERT_TRUE(pair.run_until_completions(4, 100 * kMillisecondNs));
+    counters = pair.status(0).counters;
+  }
+  QpCounters counters;
+};
+
+TEST_F(Stall, ShorterThanTheJitterIsNotHeldAgainstTheNetwork) {
+  run(kMillisecondNs);
+  EXPECT_EQ(counters.retransmitted, 0U);
+  EXPECT_EQ(counters.probes_sent, 0U);
+  EXPECT_EQ(counters.timeouts, 0U);
+}
+
+TEST_F(Stall, WithoutJitterBringsProbes) {
+  run(0);
+  EXPECT_GT(counters.probes_sent, 0U);
+}
+
+TEST(GroupedAnswers, OfOneQueuePairLeaveOnOnePath) {
+  for (const bool grouped : {false, true}) {
+    Pair pair({.group_answers = grouped});
+    std::uint64_t pairs = 0;
+    std::uint64_t together = 0;
+    std::uint32_t last = 0;
+    TimeNs last_at = -1;
+    pair.deliver = [&](int from, const TxPacket& packet) {
+      if (from == 0) return true;
+      if (pair.now() == last_at) {
+        ++pairs;
+        together += packet.entropy == last ? 1 : 0;
+      }
+      last = packet.entropy;
+      last_at = pair.now();
+      return true;
+    };
+    for (std::uint64_t id = 0; id < 40; ++id)
+      pair.write(id, 1024);
+    ASSERT_TRUE(pair.run_until_completions(40, 10 * kMillisecondNs));
+    ASSERT_GE(pairs, 10U);
+    if (grouped) {
+      EXPECT_EQ(together, pairs);
+    } else {
+      EXPECT_LT(together, pairs);
+    }
+  }
+}
+
 TEST(ExpectedPsn, FollowsTheLeftEdge) {
   Pair pair;
   const Psn first = pair.endpoint(1).expected_psn(Pair::kQp).value();
