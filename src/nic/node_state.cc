@@ -87,7 +87,6 @@ struct NodeState::Impl {
   std::string read_state(Descriptor& file, NodeSnapshot& out, bool& unknown_schema) const;
   std::shared_ptr<const NodeSnapshot> newest(bool& refused);
   int apply(const std::function<int(NodeSnapshot&)>& change);
-  int write(NodeSnapshot& state);
 
   const std::string directory;
   const std::string path;
@@ -147,33 +146,26 @@ std::shared_ptr<const NodeSnapshot> NodeState::Impl::newest(bool& refused) {
   return cached;
 }
 
-int NodeState::Impl::write(NodeSnapshot& state) {
-  {
-    const std::lock_guard lock(mutex);
-    state.version = std::max(state.version, highest_version) + 1;
-  }
-  const auto bytes = encode_state(state);
-  if (!bytes.ok()) return E2BIG;
-  return node_files::replace_file(directory, kStateName, bytes.value());
-}
-
 int NodeState::Impl::apply(const std::function<int(NodeSnapshot&)>& change) {
   bool refused = false;
   const std::shared_ptr<const NodeSnapshot> before = newest(refused);
   if (refused) return ENOTSUP;
   NodeSnapshot after = *before;
   if (const int error = change(after); error != 0) return error;
-  after.version = before->version;
+  {
+    const std::lock_guard lock(mutex);
+    after.version = std::max(before->version, highest_version) + 1;
+  }
   const auto old_bytes = encode_state(*before);
   const auto new_bytes = encode_state(after);
   if (!new_bytes.ok()) return E2BIG;
-  if (old_bytes.ok() && old_bytes.value() == new_bytes.value()) return 0;
+  if (old_bytes.ok() && same_contents(old_bytes.value(), new_bytes.value())) return 0;
   ProfileUsers::Withdrawal withdrawal;
   for (const auto& [kind, id] : withdrawn(*before, after)) {
     if (const int error = users.withdraw(kind, id, withdrawal); error != 0) return error;
     if (users.in_use(kind, id)) return EBUSY;
   }
-  return write(after);
+  return node_files::replace_file(directory, kStateName, new_bytes.value());
 }
 
 NodeState::NodeState(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

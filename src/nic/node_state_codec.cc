@@ -1,7 +1,9 @@
 #include "nic/node_state_codec.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "wire/icrc.h"
@@ -29,9 +31,10 @@ class Output {
   void f32(float value) { u32(std::bit_cast<std::uint32_t>(value)); }
   void count(std::size_t value) { u32(static_cast<std::uint32_t>(value)); }
   void ev(const wire::EvValue& value) {
-    for (const std::uint8_t byte : value.bytes)
-      u8(byte);
+    const auto bytes = std::as_bytes(std::span(value.bytes));
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
   void put_u32(std::size_t at, std::uint32_t value) {
     for (unsigned i = 0; i < 4; ++i)
       bytes_[at + i] = static_cast<std::byte>(value >> (24 - 8 * i) & 0xFF);
@@ -42,8 +45,10 @@ class Output {
 
  private:
   void number(std::uint64_t value, unsigned width) {
-    for (unsigned i = width; i-- > 0;)
-      bytes_.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
+    std::array<std::byte, 8> bytes;
+    for (unsigned i = 0; i < width; ++i)
+      bytes.at(i) = static_cast<std::byte>(value >> (8 * (width - 1 - i)) & 0xFF);
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.begin() + width);
   }
   std::vector<std::byte> bytes_;
 };
@@ -242,9 +247,16 @@ bool formats_present(const NodeSnapshot& state) {
 
 }  // namespace
 
+bool same_contents(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && a.size() >= kHeaderBytes &&
+         std::memcmp(a.data() + kHeaderBytes, b.data() + kHeaderBytes, a.size() - kHeaderBytes) ==
+             0;
+}
+
 Result<std::vector<std::byte>> encode_state(const NodeSnapshot& state) {
   if (!within_limits(state)) return Status(ErrorCode::kTooLong, "more than a device can hold");
   Output out;
+  out.reserve(kHeaderBytes + 2 * wire::kEvBytes * ev_total(state));
   out.u64(kMagic);
   out.u32(kStateSchema);
   out.u32(0);  // length, below

@@ -24,4 +24,7 @@ Result<std::vector<std::byte>> encode_state(const NodeSnapshot& state);
 // kUnsupported: a schema we do not know, written by another version. kInvalidArgument: broken.
 Result<NodeSnapshot> decode_state(std::span<const std::byte> file);
 
+// Whether two files that encode_state made hold the same, whatever their versions.
+bool same_contents(std::span<const std::byte> a, std::span<const std::byte> b);
+
 }  // namespace mrc::nic
