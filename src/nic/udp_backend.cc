@@ -78,6 +78,7 @@ class UdpBackend final : public Backend {
   void update_links();
   bool update_link(unsigned index, const InterfaceList& list);
   void move_plane(unsigned index, const InterfaceAddress& to);
+  std::string check_addresses() const;
   std::string measure_interfaces();
   void poll_sources();
   CachedFlow* find_flow(const Route& route);
@@ -166,7 +167,20 @@ std::string UdpBackend::open() {
   receiver_ = std::make_unique<UdpReceiver>(
       config_.dscp, static_cast<std::uint16_t>(config_.udp_port + process_), counters_);
   update_links();
-  return measure_interfaces();
+  error = check_addresses();
+  return error.empty() ? measure_interfaces() : error;
+}
+
+// A plane may be without its address for a while; without any there is no device.
+std::string UdpBackend::check_addresses() const {
+  const InterfaceList list = list_interfaces();
+  std::string names;
+  for (const UdpPlane& plane : planes_) {
+    const PlaneConfig& config = plane.config();
+    if (!list.known || find_interface(list, config.interface, config.address) != nullptr) return {};
+    names += (names.empty() ? "" : ", ") + std::string(wire::format_address(config.address).view());
+  }
+  return config_.name + ": no interface of this machine has the address " + names;
 }
 
 void UdpBackend::update_links() {
