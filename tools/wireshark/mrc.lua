@@ -23,6 +23,7 @@ local band, rshift = wire.band, wire.rshift
 
 local u8, u16, u24, u32 = ProtoField.uint8, ProtoField.uint16, ProtoField.uint24, ProtoField.uint32
 local flag = ProtoField.bool
+local header = ProtoField.none
 local yes_no = { "yes", "no" }
 
 -- The word that TSETH, PETH and ERTH share; its fields belong to TSETH.
@@ -32,9 +33,9 @@ local timestamp = {
   { 2, 2, u16("mrc.tseth.ftype", "Type of the timestamp", base.DEC, nil, 0x000F) },
 }
 
--- For each header its bytes and its fields: offset, length, field.
+-- For each header its title and its fields: offset, length, field.
 local layouts = {
-  BTH = {
+  BTH = { title = header("mrc.bth", "BTH"),
     { 0, 1, u8("mrc.bth.opcode", "Opcode", base.HEX, wire.opcodes) },
     { 1, 1, flag("mrc.bth.se", "Solicited event", 8, yes_no, 0x80) },
     { 1, 1, flag("mrc.bth.mig", "Migration", 8, yes_no, 0x40) },
@@ -46,24 +47,24 @@ local layouts = {
     { 8, 1, flag("mrc.bth.rtx", "Retransmission", 8, yes_no, 0x20) },
     { 8, 1, flag("mrc.bth.ts", "TSETH follows", 8, yes_no, 0x10) },
   },
-  METH = {
+  METH = { title = header("mrc.meth", "METH"),
     { 0, 2, u16("mrc.meth.rmsn", "Receive message number") },
     { 2, 2, u16("mrc.meth.msn", "Message number") },
   },
-  TSETH = {},
-  RETH = {
+  TSETH = { title = header("mrc.tseth", "TSETH") },
+  RETH = { title = header("mrc.reth", "RETH"),
     { 0, 8, ProtoField.uint64("mrc.reth.va", "Address", base.HEX) },
     { 8, 4, u32("mrc.reth.rkey", "Memory key", base.HEX) },
     { 12, 4, u32("mrc.reth.len", "Message length") },
   },
-  ImmDt = {
-    { 0, 4, u32("mrc.immdt", "Immediate data", base.HEX) },
+  ImmDt = { title = header("mrc.immdt", "ImmDt"),
+    { 0, 4, u32("mrc.immdt.value", "Immediate data", base.HEX) },
   },
-  AETH = {
+  AETH = { title = header("mrc.aeth", "AETH"),
     { 0, 1, u8("mrc.aeth.syndrome", "Syndrome", base.HEX, wire.syndromes, 0x7F) },
     { 1, 3, u24("mrc.aeth.msn", "Messages complete") },
   },
-  SETH = {
+  SETH = { title = header("mrc.sack", "SETH"),
     { 0, 2, u16("mrc.sack.m", "Path mark", base.DEC, wire.marks, 0x0060) },
     { 0, 2, flag("mrc.sack.pr", "Answers a probe", 16, yes_no, 0x0002) },
     { 4, 4, u32("mrc.sack.ev", "EV answered", base.HEX) },
@@ -76,14 +77,14 @@ local layouts = {
     { 18, 2, ProtoField.int16("mrc.sack.sack_offset", "Bitmap minus cumulative PSN") },
     { 20, 8, ProtoField.uint64("mrc.sack.bitmap", "Bitmap", base.HEX) },
   },
-  CC_STATE = {
+  CC_STATE = { title = header("mrc.sack.cc_state", "CC_STATE"),
     { 0, 2, u16("mrc.sack.clock", "Reflected sender clock") },
     { 2, 2, u16("mrc.sack.ooo", "Out-of-order count", base.DEC, nil, 0x7FFF) },
     { 4, 1, flag("mrc.sack.restore_cwnd", "Restore the window", 8, yes_no, 0x80) },
     { 4, 1, u8("mrc.sack.rcv_cwnd_pen", "Window penalty", base.DEC, nil, 0x7F) },
     { 5, 3, u24("mrc.sack.rcvd", "Received, in units of 256 bytes") },
   },
-  NETH = {
+  NETH = { title = header("mrc.nack", "NETH"),
     { 2, 1, u8("mrc.nack.reason", "Reason", base.HEX, wire.nack_reasons) },
     { 3, 1, u8("mrc.nack.vendor", "Vendor information", base.HEX) },
     { 4, 4, u32("mrc.nack.ev", "EV of the refused packet", base.HEX) },
@@ -94,18 +95,18 @@ local layouts = {
     { 16, 1, u8("mrc.nack.cc_flags", "CC flags", base.HEX, nil, 0x0F) },
     { 18, 2, u16("mrc.nack.clock", "Reflected sender clock") },
   },
-  PETH = {
+  PETH = { title = header("mrc.probe", "PETH"),
     { 3, 1, u8("mrc.probe.vendor", "Vendor information", base.HEX) },
     { 4, 2, u16("mrc.probe.id", "Probe id") },
     { 8, 2, u16("mrc.probe.spdcid", "Source context", base.HEX) },
     { 10, 2, u16("mrc.probe.dpdcid", "Destination context", base.HEX) },
   },
-  ERTH = {
+  ERTH = { title = header("mrc.erth", "ERTH"),
     { 0, 2, u16("mrc.erth.op", "Operation", base.DEC, wire.endpoint_ops, 0x0003) },
     { 3, 1, u8("mrc.erth.vendor", "Vendor information", base.HEX) },
     { 4, 4, u32("mrc.erth.port_status", "Usable ports", base.HEX) },
   },
-  EETH = {
+  EETH = { title = header("mrc.eeth", "EETH"),
     { 0, 2, u16("mrc.eeth.op", "Operation", base.DEC, wire.endpoint_ops, 0x000C) },
     { 28, 2, u16("mrc.eeth.clock", "Reflected sender clock") },
   },
@@ -144,6 +145,7 @@ local function declare(list)
 end
 declare(timestamp)
 for _, layout in pairs(layouts) do
+  all_fields[#all_fields + 1] = layout.title
   declare(layout)
 end
 for _, field in pairs(f) do
@@ -381,9 +383,16 @@ local function endpoint_text(p)
   return p.ports and p.op == 0 and text .. ", usable ports " .. ports_text(p.ports) or text
 end
 
+local function is_ack(p) return p.syndrome == 0x1F end
+
+local function syndrome_text(p)
+  return wire.syndromes[p.syndrome] or ("syndrome 0x%02x"):format(p.syndrome)
+end
+
 local function acknowledgement_text(p)
-  local name = wire.syndromes[p.syndrome] or ("Acknowledgement 0x%02x"):format(p.syndrome)
-  return ("%s, QP 0x%06x PSN %d, %d messages complete"):format(name, p.qp, p.psn, p.aeth_msn)
+  local place = ("QP 0x%06x PSN %d"):format(p.qp, p.psn)
+  if is_ack(p) then return ("ACK %s MSN %d"):format(place, p.aeth_msn) end
+  return ("NAK %s: %s"):format(place, syndrome_text(p))
 end
 
 local function packet_text(p)
@@ -397,15 +406,17 @@ local function packet_text(p)
   end
   if p.probe_id then return ("Probe %d QP 0x%06x"):format(p.probe_id, p.qp) end
   local name = wire.opcodes[p.opcode] or ("Unknown opcode 0x%02x"):format(p.opcode)
-  return p.missing and name .. ", cut short" or name
+  return p.missing and name .. " (cut short)" or name
 end
 
 local function flags_text(p, around, found, status)
   local text = ""
-  if wire.is_write(p.opcode) then text = (", EV 0x%08x"):format(around.entropy) end
+  if wire.is_write(p.opcode) or wire.is_probe(p.opcode) then
+    text = (", EV 0x%08x"):format(around.entropy)
+  end
   if around.trim then text = text .. " [" .. wire.trim_names[around.trim] .. "]" end
   if p.rtx then text = text .. " [retransmission]" end
-  if found.frame and not p.rtx then text = text .. " [duplicate]" end
+  if found.frame and not p.rtx and not found.was_trimmed then text = text .. " [duplicate]" end
   if around.ce then text = text .. " [CE]" end
   if status == wire.icrc_wrong then text = text .. " [ICRC wrong]" end
   return text
@@ -433,9 +444,6 @@ local extras = {
     elseif not wire.is_probe(p.opcode) then
       subtree:add(f.psn, tvb(9, 3))
     end
-    if p.rtx then
-      subtree:add_proto_expert_info(e.retransmission)
-    end
   end,
   SETH = function(p, tvb, subtree, at)
     if p.answers_probe then
@@ -453,9 +461,7 @@ local extras = {
     end
   end,
   AETH = function(p, _, subtree)
-    if p.syndrome ~= 0x1F then
-      subtree:add_proto_expert_info(e.nak, wire.syndromes[p.syndrome])
-    end
+    if not is_ack(p) then subtree:add_proto_expert_info(e.nak, "NAK: " .. syndrome_text(p)) end
   end,
   NETH = function(p, _, subtree)
     subtree:add_proto_expert_info(e.nack,
@@ -469,7 +475,7 @@ local function show_headers(p, tvb, tree)
     local name, at = header.name, header.at
     if at >= stop then break end
     local range = tvb(at, math.min(wire.header_bytes[name], stop - at))
-    local subtree = tree:add(mrc, range, name)
+    local subtree = tree:add(layouts[name].title, range)
     add_fields(tvb, subtree, layouts[name], at, stop)
     if wire.timestamp_at[name] then
       add_fields(tvb, subtree, timestamp, at + wire.timestamp_at[name], stop)
@@ -521,12 +527,17 @@ local function show_surroundings(p, tvb, tree, around)
   end
 end
 
+-- A retransmission repeats a PSN by intent; one that follows a trimmed packet is its repair.
 local function show_findings(p, tvb, tree, found)
+  if p.rtx then
+    local text = found.frame and "Retransmission, seen before in frame " .. found.frame
+    tree:add_proto_expert_info(e.retransmission, text or "Retransmission")
+  end
   if not found.frame then return end
   local item = add_generated(tree, f.first_frame, tvb(9, 3), found.frame)
   if found.was_trimmed then
     item:append_text(", trimmed")
-  else
+  elseif not p.rtx then
     item:add_proto_expert_info(e.duplicate,
       ("PSN %d was seen before in frame %d"):format(p.psn, found.frame))
   end
@@ -590,6 +601,15 @@ local function is_sound(tvb, pinfo, proof)
   return wire.icrc_status(tvb, around) == wire.icrc_good
 end
 
+-- What is not ours goes to whom the port belonged. A packet that is too short for that dissector
+-- makes the call fail; Wireshark would say so itself if we did not stand between.
+local function hand_on(other, tvb, pinfo, tree)
+  local done, consumed = pcall(other.call, other, tvb, pinfo, tree)
+  if done then return consumed end
+  tree:add_expert_info(PI_MALFORMED, PI_ERROR, "Malformed packet: " .. tostring(other))
+  return tvb:captured_len()
+end
+
 -- Ports that nobody else has: whatever has an opcode of ours is shown, damaged or not. Where
 -- another protocol lives as well, or the port is that of the sender, only sound packets are taken.
 function mrc.dissector(tvb, pinfo, tree)
@@ -599,7 +619,7 @@ function mrc.dissector(tvb, pinfo, tree)
                  (not our_ports[pinfo.dst_port] or (other ~= nil and matched ~= 4791))
   local ours = shared and is_sound(tvb, pinfo, false) or not shared and has_our_opcode(tvb)
   if ours then return dissect(tvb, pinfo, tree) end
-  if other then return other:call(tvb, pinfo, tree) end
+  if other then return hand_on(other, tvb, pinfo, tree) end
   return 0
 end
 

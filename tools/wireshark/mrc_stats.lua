@@ -78,7 +78,8 @@ end
 
 local stats = {}
 
--- `wire` is mrc_wire.lua; `last_packet` returns number, packet and surroundings of the packet dissected last.
+-- `wire` is mrc_wire.lua; `last_packet` returns number, packet and surroundings of the packet
+-- dissected last.
 function stats.register(wire, last_packet)
   register_stat_cmd_arg("mrc,ev", function(argument)
     listen(argument and argument:match("^mrc,ev,(.+)$"), wire, last_packet)

@@ -1,7 +1,7 @@
 -- What MRC packets say, without showing it: names of values, headers, numbers, ICRC.
 --
--- A part of mrc.lua, which loads it; loaded by itself it does nothing. No read goes beyond the bytes
--- that were captured.
+-- A part of mrc.lua, which loads it; loaded by itself it does nothing. No read goes beyond the
+-- bytes that were captured.
 
 -- Bit operations by whatever name this Lua has them; the last resort is the operators of Lua 5.3.
 local bits = bit32 or bit
@@ -34,12 +34,12 @@ wire.opcodes = {
 wire.first_opcode, wire.last_opcode = 0xC6, 0xDE
 
 wire.syndromes = {
-  [0x1F] = "ACK",
-  [0x61] = "NAK: invalid request",
-  [0x62] = "NAK: remote access error",
-  [0x63] = "NAK: remote operation error",
-  [0x65] = "NAK: too many immediates in flight",
-  [0x66] = "NAK: no receive posted",
+  [0x1F] = "acknowledged",
+  [0x61] = "invalid request",
+  [0x62] = "remote access error",
+  [0x63] = "remote operation error",
+  [0x65] = "too many immediates in flight",
+  [0x66] = "no receive posted",
 }
 wire.nack_reasons = {
   [0x01] = "trimmed",
