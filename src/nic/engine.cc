@@ -96,16 +96,25 @@ void Engine::remove_qp(QueuePairImpl& qp) {
 
 // The flag keeps a queue pair from being on the list twice. It falls before the engine looks at the
 // rings, so a post that finds it raised is still to be looked at.
+void Engine::push_doorbell(QueuePairImpl& qp) {
+  if (qp.rung.exchange(true)) return;
+  QueuePairImpl* first = doorbells_.load(std::memory_order_relaxed);
+  do {
+    qp.next_rung = first;
+  } while (!doorbells_.compare_exchange_weak(first, &qp));
+}
+
 void Engine::ring(QueuePairImpl& qp) {
-  if (!qp.rung.exchange(true)) {
-    QueuePairImpl* first = doorbells_.load(std::memory_order_relaxed);
-    do {
-      qp.next_rung = first;
-    } while (!doorbells_.compare_exchange_weak(first, &qp));
-  }
+  push_doorbell(qp);
   if (!lock_.try_lock()) return;
   progress();
   unlock();
+}
+
+// The engine thread looks at the doorbells when its nap is over; if it sleeps, nobody will.
+void Engine::ring_later(QueuePairImpl& qp) {
+  push_doorbell(qp);
+  if (sleeps_until_.load() != 0) wake();
 }
 
 void Engine::take_doorbells() {

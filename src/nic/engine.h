@@ -68,8 +68,11 @@ class Engine final : private Receiver {
 
   // --- Any thread, without the lock.
   void ring(QueuePairImpl& qp);  // `qp` has new work
-  void poll();                   // an empty completion queue was polled
-  void polling_ends();           // the program will wait for a notification
+  // The same, and it may wait until the program polls, which it does at short intervals.
+  void ring_later(QueuePairImpl& qp);
+  bool polled_recently() const { return polled_recently(clock()); }
+  void poll();          // an empty completion queue was polled
+  void polling_ends();  // the program will wait for a notification
   const std::shared_ptr<AsyncHub>& async() const { return async_; }
   const core::CcProfile& default_cc() const { return default_cc_; }
   static TimeNs clock();
@@ -169,6 +172,7 @@ class Engine final : private Receiver {
   void nap();
   void wake();
   bool polled_recently(TimeNs now) const;
+  void push_doorbell(QueuePairImpl& qp);
   void read_descriptors(int timeout_ms);
   void clear_wake() const;
   void housekeep(TimeNs now);

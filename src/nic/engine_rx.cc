@@ -1,9 +1,9 @@
 // Packets in: to the protocol, and their bytes to where it says.
 #include <atomic>
-#include <cstring>
 #include <vector>
 
 #include "nic/engine.h"
+#include "nic/place_bytes.h"
 #include "nic/queue_pair.h"
 #include "wire/codec.h"
 
@@ -75,7 +75,7 @@ void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wi
   const auto key = static_cast<std::uint32_t>(write.key);
   std::byte* target = regions_.locate(key, placement.address);
   if (!qp.setup().last_byte_last) {
-    std::memcpy(target, payload.data(), placement.length);
+    place_bytes(target, payload.data(), placement.length);
     return;
   }
   place_last_byte_last(qp, {packet.bth.psn, key, target + placement.length - 1, payload.back()},
@@ -87,7 +87,7 @@ void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wi
 void Engine::place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
                                   const Target& target) {
   const std::size_t length = target.payload.size() - (ends_message ? 1 : 0);
-  std::memcpy(target.address, target.payload.data(), length);
+  place_bytes(target.address, target.payload.data(), length);
   auto& held = qp.e.held;
   if (ends_message) held.push_back(last);
   if (held.empty()) return;

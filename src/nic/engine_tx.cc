@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kSendBudget = 64;
 constexpr unsigned kPacketsPerClockReading = 16;
 constexpr int kSmoothing = 8;
-constexpr unsigned kBurstsPerRound = 4;
+constexpr unsigned kBurstsPerRound = 1;
 
 }  // namespace
 

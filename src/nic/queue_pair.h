@@ -139,6 +139,7 @@ class QueuePairImpl final : public QueuePair {
   int check_send(const SendWork& work, std::uint32_t& length) const;
   void fill_send(const SendWork& work, std::uint32_t length);
   int check_receive(const ReceiveWork& work, std::uint32_t& capacity) const;
+  bool may_wait(std::size_t posted);
   bool covered(const Buffer& buffer, bool for_writing) const;
   void disconnect();
   void forget_work();
@@ -153,6 +154,7 @@ class QueuePairImpl final : public QueuePair {
   std::atomic<bool> accepts_immediates_{true};  // the peer can stash some
 
   SpinLock post_lock_;
+  std::uint32_t waiting_ = 0;  // posted since the engine was last called
   std::vector<SendSlot> sends_;
   std::vector<Buffer> send_pieces_;     // max_send_buffers a slot
   std::vector<std::byte> inline_data_;  // max_inline a slot

@@ -5,10 +5,14 @@
 #include <mutex>
 
 #include "nic/device_impl.h"
+#include "nic/place_bytes.h"
 #include "nic/queue_pair.h"
 
 namespace mrc::nic {
 namespace {
+
+constexpr std::uint32_t kBusySends = 16;   // posted and not polled: enough to keep a peer busy
+constexpr std::uint32_t kMaxWaiting = 32;  // posted without a word to the engine
 
 // False when the sum exceeds what a message may have.
 bool add_lengths(std::span<const Buffer> buffers, std::uint32_t& total) {
@@ -79,6 +83,7 @@ int QueuePairImpl::post_sends(std::span<const SendWork> work, std::size_t& poste
   posted = 0;
   if (device_->in_child()) return EIO;
   int error = 0;
+  bool lazy = false;
   {
     const std::lock_guard lock(post_lock_);
     const core::QpState now = state();
@@ -96,9 +101,27 @@ int QueuePairImpl::post_sends(std::span<const SendWork> work, std::size_t& poste
       fill_send(one, length);
       ++posted;
     }
+    lazy = posted > 0 && may_wait(posted);
   }
-  if (posted > 0) device_->engine().ring(*this);
+  if (posted == 0) return error;
+  if (lazy) {
+    device_->engine().ring_later(*this);
+  } else {
+    device_->engine().ring(*this);
+  }
   return error;
+}
+
+// With much under way, and a program that polls, a few more requests may wait for the next poll:
+// they then leave together, which is cheaper than one by one.
+bool QueuePairImpl::may_wait(std::size_t posted) {
+  const std::uint64_t in_use = sends_posted_.load(std::memory_order_relaxed) -
+                               sends_returned_.load(std::memory_order_relaxed);
+  waiting_ += static_cast<std::uint32_t>(posted);
+  const bool lazy =
+      in_use >= kBusySends && waiting_ < kMaxWaiting && device_->engine().polled_recently();
+  if (!lazy) waiting_ = 0;
+  return lazy;
 }
 
 int QueuePairImpl::check_receive(const ReceiveWork& work, std::uint32_t& capacity) const {
@@ -179,7 +202,7 @@ bool QueuePairImpl::scatter(std::uint32_t slot, std::uint64_t offset,
     if (!device_->engine().regions().alive(buffer->key)) return false;
     const std::size_t part = std::min<std::size_t>(bytes.size(), buffer->length - offset);
     // Only buffers of regions with the right to be written pass the check at posting.
-    std::memcpy(const_cast<std::byte*>(buffer->address) + offset, bytes.data(), part);
+    place_bytes(const_cast<std::byte*>(buffer->address) + offset, bytes.data(), part);
     bytes = bytes.subspan(part);
     offset = 0;
   }
