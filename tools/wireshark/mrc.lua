@@ -456,8 +456,7 @@ local extras = {
     add_generated(subtree, f.sack_ranges, tvb(at + 18, 10), text)
       :append_text((" (%d)"):format(p.range_count))
     if p.mark == 1 or p.mark == 2 then
-      subtree:add_proto_expert_info(e.mark,
-        ("EV 0x%08x: %s"):format(p.answered_ev, wire.marks[p.mark]))
+      subtree:add_proto_expert_info(e.mark, "The receiver says: " .. wire.marks[p.mark])
     end
   end,
   AETH = function(p, _, subtree)
@@ -465,7 +464,7 @@ local extras = {
   end,
   NETH = function(p, _, subtree)
     subtree:add_proto_expert_info(e.nack,
-      ("PSN %d refused: %s"):format(p.nack_psn, wire.nack_reasons[p.reason] or "unknown reason"))
+      "Packet refused: " .. (wire.nack_reasons[p.reason] or "unknown reason"))
   end,
 }
 
@@ -505,7 +504,8 @@ local function show_icrc(tvb, tree, around, status, expected)
   local item = tree:add_le(f.icrc, range)
   add_generated(tree, f.icrc_status, range, status)
   if status == wire.icrc_wrong then
-    item:add_proto_expert_info(e.icrc, ("Wrong ICRC, should be 0x%08x"):format(expected))
+    item:append_text((", should be 0x%08x"):format(expected))
+    item:add_proto_expert_info(e.icrc)
   end
 end
 
@@ -529,17 +529,13 @@ end
 
 -- A retransmission repeats a PSN by intent; one that follows a trimmed packet is its repair.
 local function show_findings(p, tvb, tree, found)
-  if p.rtx then
-    local text = found.frame and "Retransmission, seen before in frame " .. found.frame
-    tree:add_proto_expert_info(e.retransmission, text or "Retransmission")
-  end
+  if p.rtx then tree:add_proto_expert_info(e.retransmission) end
   if not found.frame then return end
   local item = add_generated(tree, f.first_frame, tvb(9, 3), found.frame)
   if found.was_trimmed then
     item:append_text(", trimmed")
   elseif not p.rtx then
-    item:add_proto_expert_info(e.duplicate,
-      ("PSN %d was seen before in frame %d"):format(p.psn, found.frame))
+    item:add_proto_expert_info(e.duplicate)
   end
 end
 

@@ -59,10 +59,21 @@ local function print_table(rows)
   print(("="):rep(#head))
 end
 
+-- As tshark does for a bad -z of its own.
+local function give_up(complaint)
+  io.stderr:write("tshark: -z mrc,ev: " .. complaint .. "\n")
+  if not gui_enabled() then os.exit(1) end
+end
+
 -- Counts what passes `filter` and prints the table at the end.
 local function listen(filter, wire, last_packet)
   local rows, count = new_table()
-  local listener = Listener.new("frame", filter and "mrc && (" .. filter .. ")" or "mrc")
+  local made, listener = pcall(Listener.new, "frame",
+                               filter and "mrc && (" .. filter .. ")" or "mrc")
+  if not made then
+    give_up(("'%s' is no display filter"):format(filter))
+    return
+  end
   function listener.packet(pinfo)
     local last = last_packet()
     if last.number ~= pinfo.number or not last.packet.at.BTH then return end
@@ -82,7 +93,12 @@ local stats = {}
 -- dissected last.
 function stats.register(wire, last_packet)
   register_stat_cmd_arg("mrc,ev", function(argument)
-    listen(argument and argument:match("^mrc,ev,(.+)$"), wire, last_packet)
+    local rest = argument and argument:match("^mrc,ev(.*)$") or ""
+    if rest ~= "" and not rest:match("^,.") then
+      give_up(("'%s' should be mrc,ev or mrc,ev,filter"):format(argument))
+    else
+      listen(rest ~= "" and rest:sub(2) or nil, wire, last_packet)
+    end
   end)
 end
 

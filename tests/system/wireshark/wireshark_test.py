@@ -40,14 +40,19 @@ class Tshark:
         for name in ("XDG_CONFIG_HOME", "WIRESHARK_CONFIG_DIR", "WIRESHARK_PLUGIN_DIR"):
             self.environment.pop(name, None)
 
-    def run(self, capture, *arguments):
+    def start(self, capture, *arguments):
         script = f"lua_script:{dissector_folder / 'mrc.lua'}"
-        done = subprocess.run(
+        return subprocess.run(
             ["tshark", "-n", "-X", script, "-r", str(capture), *arguments],
             env=self.environment, capture_output=True, text=True, errors="replace", check=False,
         )
+
+    def run(self, capture, *arguments):
+        done = self.start(capture, *arguments)
+        # Other dissectors have bugs of their own.
         complaints = [
-            line for line in done.stderr.splitlines() if line and "could be dangerous" not in line
+            line for line in done.stderr.splitlines()
+            if line and not re.search("could be dangerous|Dissector bug, protocol (?!MRC)", line)
         ]
         if done.returncode != 0 or complaints or "Lua Error" in done.stdout:
             error = done.stdout[max(done.stdout.find("Lua Error"), 0) :][:400]
@@ -173,7 +178,7 @@ class Packets(DissectorTest):
         self.assertEqual(
             self.show_one(whole, "mrc.sack.ranges", "mrc.sack.trigger_psn"),
             ["0-2, 4, 63", str(0xFFFFFD)])
-        self.assertIn("EV 0x00010007: skip the path once", self.expert(whole))
+        self.assertIn("The receiver says: skip the path once", self.expert(whole))
 
     def test_a_nak_is_named(self):
         known, unknown = frames.frame(frames.ack(0x62)), frames.frame(frames.ack(0x70))
@@ -189,7 +194,7 @@ class Packets(DissectorTest):
     def test_a_wrong_icrc_is_reported_unless_switched_off(self):
         wrong = frames.damaged(frames.frame(frames.write_only()))
         self.assertEqual(self.show_one(wrong, "mrc.icrc.status"), "0")
-        self.assertIn("Wrong ICRC, should be 0x", self.expert(wrong))
+        self.assertIn("Wrong ICRC", self.expert(wrong))
         self.assertIn("[ICRC wrong]", self.info(wrong))
         off = ("-o", "mrc.check_icrc:FALSE")
         self.assertEqual(self.show_one(wrong, "mrc.icrc.status", arguments=off), "2")
@@ -319,8 +324,8 @@ class Recognition(DissectorTest):
 
 
 class Statistics(DissectorTest):
-    def rows(self, argument):
-        out = self.tshark.run(CAPTURES / "incast.pcapng", "-q", "-z", argument)
+    def rows(self, argument, *arguments):
+        out = self.tshark.run(CAPTURES / "incast.pcapng", "-q", "-z", argument, *arguments)
         lines = [line.split() for line in out.splitlines() if line.startswith("fd00")]
         return [(line[0], line[1], *map(int, line[2:])) for line in lines]
 
@@ -340,6 +345,19 @@ class Statistics(DissectorTest):
     def test_a_filter_narrows_them(self):
         rows = self.rows("mrc,ev,ipv6.src == fd00::2")
         self.assertEqual({row[0] for row in rows}, {"fd00::2"})
+
+
+    def test_they_count_every_frame_once_in_two_passes(self):
+        self.assertEqual(self.rows("mrc,ev"), self.rows("mrc,ev", "-2"))
+
+    def test_a_bad_argument_is_an_error_in_words(self):
+        for argument, complaint in (("mrc,ev,a b c", "'a b c' is no display filter"),
+                                    ("mrc,evil", "should be mrc,ev or mrc,ev,filter")):
+            with self.subTest(argument):
+                done = self.tshark.start(CAPTURES / "incast.pcapng", "-q", "-z", argument)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(complaint, done.stderr)
+                self.assertEqual(done.stdout, "")
 
 
 class HostileInput(DissectorTest):
