@@ -21,6 +21,8 @@ constexpr unsigned kMaxQps = 16'384;
 constexpr unsigned kMaxPeers = 4'096;
 constexpr unsigned kEventCapacity = 4'096;
 constexpr unsigned kControlCapacity = 4'096;
+// How late a process may be through no fault of the network: others had its processor.
+constexpr DurationNs kJitterNs = kMillisecondNs;
 
 // What makes two configurations the same device.
 using DeviceKey = std::tuple<std::string, std::string, std::uint16_t, wire::IpAddress>;
@@ -106,7 +108,9 @@ int DeviceImpl::start(std::unique_ptr<Backend> backend, std::string& error) {
                               .max_peers = kMaxPeers,
                               .max_regions = limits_.max_regions,
                               .event_capacity = kEventCapacity,
-                              .control_capacity = kControlCapacity});
+                              .control_capacity = kControlCapacity,
+                              .jitter_ns = kJitterNs,
+                              .group_answers = true});
   if (!endpoint.ok()) {
     error = "device " + config_.name + ": " + endpoint.status().what();
     return errno_of(endpoint.status());
