@@ -55,6 +55,10 @@ struct Shared {
   mrc_context* context = nullptr;
   ibv_gid gid{};
   std::array<std::atomic<std::uint32_t>, kNumbers> numbers{};
+  // To see that something was tried at all.
+  std::atomic<unsigned> writes_done{0};
+  std::atomic<unsigned> writes_failed{0};
+  std::atomic<unsigned> allocations_failed{0};
 };
 
 struct Pair {
@@ -86,6 +90,14 @@ class Spinner {
   bool chance(unsigned percent) { return below(100) < percent; }
   // One call in eight runs out of memory somewhere.
   unsigned when_to_fail() { return below(8) == 0 ? static_cast<unsigned>(1 + below(12)) : 0; }
+  // Calls `call`, perhaps with too little memory.
+  template <typename Call>
+  auto starved(const Call& call) {
+    const FailingNew failing(when_to_fail());
+    const auto result = call();
+    if (failing.fired()) ++shared_.allocations_failed;
+    return result;
+  }
 
   template <typename Handle>
   Handle* any(const std::vector<Handle*>& handles) {
@@ -144,11 +156,8 @@ void Spinner::create_channel() {
   if (channels_.size() >= kMaxHandles) return;
   channels_.reserve(kMaxHandles);
   mrc_comp_channel* made = nullptr;
-  int error = 0;
-  {
-    const FailingNew failing(when_to_fail());
-    error = mrc_create_comp_channel(chance(90) ? shared_.context : nullptr, &made);
-  }
+  mrc_context* context = chance(90) ? shared_.context : nullptr;
+  const int error = starved([&] { return mrc_create_comp_channel(context, &made); });
   expect("create_comp_channel", error, {EINVAL, ENOMEM});
   if (error != 0) return;
   channels_.push_back(made);
@@ -163,11 +172,9 @@ void Spinner::create_cq() {
   cqs_.reserve(kMaxHandles);
   const int depth = chance(90) ? static_cast<int>(1 + below(300)) : static_cast<int>(random_());
   mrc_comp_channel* channel = chance(60) ? any(channels_) : nullptr;
-  mrc_cq* made = nullptr;
-  {
-    const FailingNew failing(when_to_fail());
-    made = mrc_create_cq(shared_.context, depth, this, channel, static_cast<int>(below(70)));
-  }
+  const int vector = static_cast<int>(below(70));
+  mrc_cq* made =
+      starved([&] { return mrc_create_cq(shared_.context, depth, this, channel, vector); });
   if (made == nullptr) return expect("create_cq", errno, {EINVAL, ENOMEM});
   cqs_.push_back(made);
 }
@@ -186,11 +193,7 @@ void Spinner::create_qp() {
               .max_inline_data = static_cast<std::uint32_t>(below(300))};
   attr.sq_sig_all = chance(30) ? 1 : 0;
   attr.send_ops_flags = chance(95) ? 0 : random_();
-  mrc_qp* made = nullptr;
-  {
-    const FailingNew failing(when_to_fail());
-    made = mrc_create_qp(shared_.context, &attr);
-  }
+  mrc_qp* made = starved([&] { return mrc_create_qp(shared_.context, &attr); });
   if (made == nullptr) return expect("create_qp", errno, {EINVAL, ENOMEM, EOPNOTSUPP});
   pairs_.push_back({made, attr.send_cq, attr.recv_cq, nullptr});
   std::uint32_t number = 0;
@@ -203,11 +206,7 @@ void Spinner::create_hint() {
   hints_.reserve(kMaxHandles);
   mrc_qp_hint_init_attr attr{};
   attr.attr.num_send_peers = static_cast<int>(below(20)) - 1;
-  mrc_qp_hint* made = nullptr;
-  {
-    const FailingNew failing(when_to_fail());
-    made = mrc_create_qp_hint(shared_.context, &attr);
-  }
+  mrc_qp_hint* made = starved([&] { return mrc_create_qp_hint(shared_.context, &attr); });
   if (made == nullptr) return expect("create_qp_hint", errno, {EINVAL, ENOMEM});
   hints_.push_back(made);
 }
@@ -216,11 +215,10 @@ void Spinner::register_memory() {
   if (regions_.size() >= kMaxHandles) return;
   regions_.reserve(kMaxHandles);
   Region region{std::vector<std::uint8_t>(kMemoryBytes), nullptr};
-  {
-    const FailingNew failing(when_to_fail());
-    region.mr = ibv_reg_mr(shared_.pd, region.memory.data(), region.memory.size(),
-                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  }
+  region.mr = starved([&] {
+    return ibv_reg_mr(shared_.pd, region.memory.data(), region.memory.size(),
+                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  });
   if (region.mr == nullptr) return expect("reg_mr", errno, {ENOMEM});
   regions_.push_back(std::move(region));
 }
@@ -253,11 +251,7 @@ void Spinner::modify() {
   mrc_qp_attr mrc{};
   mrc.qp_hint = any(hints_);
   const int mrc_mask = attr.qp_state == IBV_QPS_INIT && chance(50) ? MRC_QP_HINT : 0;
-  int error = 0;
-  {
-    const FailingNew failing(when_to_fail());
-    error = mrc_modify_qp(pair.qp, &attr, mask, &mrc, mrc_mask);
-  }
+  const int error = starved([&] { return mrc_modify_qp(pair.qp, &attr, mask, &mrc, mrc_mask); });
   expect("modify_qp", error, {EINVAL, ENOMEM});
   if (error != 0) return;
   if (attr.qp_state == IBV_QPS_RESET) pair.hint = nullptr;
@@ -267,8 +261,8 @@ void Spinner::modify() {
 void Spinner::post_receive(mrc_qp* qp) {
   ibv_recv_wr receive{};
   ibv_recv_wr* bad = nullptr;
-  const FailingNew failing(when_to_fail());
-  expect("post_recv", mrc_post_recv(qp, &receive, &bad), {EINVAL, ENOMEM});
+  const int error = starved([&] { return mrc_post_recv(qp, &receive, &bad); });
+  expect("post_recv", error, {EINVAL, ENOMEM});
 }
 
 void Spinner::post() {
@@ -290,8 +284,8 @@ void Spinner::post() {
   request.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(region.memory.data());
   request.wr.rdma.rkey = chance(98) ? region.mr->rkey : static_cast<std::uint32_t>(random_());
   ibv_send_wr* bad = nullptr;
-  const FailingNew failing(when_to_fail());
-  expect("post_send", mrc_post_send(qp, &request, &bad), {EINVAL, ENOMEM, EOPNOTSUPP});
+  const int error = starved([&] { return mrc_post_send(qp, &request, &bad); });
+  expect("post_send", error, {EINVAL, ENOMEM, EOPNOTSUPP});
 }
 
 void Spinner::poll() {
@@ -299,9 +293,13 @@ void Spinner::poll() {
   if (cq == nullptr) return;
   if (chance(30)) expect("req_notify_cq", mrc_req_notify_cq(cq, chance(50) ? 1 : 0), {EIO});
   std::array<ibv_wc, 16> done;
-  const FailingNew failing(when_to_fail());
-  const int count = mrc_poll_cq(cq, static_cast<int>(below(done.size())), done.data());
+  const int room = static_cast<int>(below(done.size()));
+  const int count = starved([&] { return mrc_poll_cq(cq, room, done.data()); });
   if (count < 0) expect("poll_cq", -count, {EOVERFLOW});
+  for (int i = 0; i < count; ++i) {
+    const bool good = done.at(static_cast<std::size_t>(i)).status == IBV_WC_SUCCESS;
+    ++(good ? shared_.writes_done : shared_.writes_failed);
+  }
 }
 
 void Spinner::take_event() {
@@ -316,8 +314,7 @@ void Spinner::take_event() {
     }
   }
   mrc_async_event event{};
-  const FailingNew failing(when_to_fail());
-  if (mrc_get_async_event(shared_.context, &event) == 0) {
+  if (starved([&] { return mrc_get_async_event(shared_.context, &event); }) == 0) {
     mrc_ack_async_event(&event);
   } else {
     expect("get_async_event", errno, {EAGAIN, ENOMEM});
@@ -438,6 +435,9 @@ void spin(std::uint64_t seed, unsigned steps, unsigned threads) {
   for (std::thread& thread : running)
     thread.join();
   close_shared(shared);
+  std::printf("%u completions, %u of them failed; memory ran out %u times\n",
+              shared.writes_done + shared.writes_failed, shared.writes_failed.load(),
+              shared.allocations_failed.load());
 }
 
 }  // namespace
