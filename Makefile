@@ -71,6 +71,7 @@ simbench: setup ## measure speed and memory of the simulator
 	@bench/sim/run.py --json build/simbench.json
 
 macrobench: setup ## measure real packets between two namespaces beside iperf3 and others (root)
+	@$(call build,release) --target mrc
 	@bench/macro/run.py --json build/macrobench.json
 
 callgrind: setup ## count instructions of the hot paths

@@ -5,6 +5,7 @@ import re
 import time
 
 MIB = 1 << 20
+START_S = 20
 
 
 class BenchError(Exception):
@@ -18,17 +19,26 @@ def check(process, what):
         raise BenchError(f"{what} ended with {process.status}: {why}")
 
 
-def run_pair(hosts, server_words, client_words, timeout_s, server_env=None, client_env=None,
-             server_ends=True):
-    """Runs a server on b and a client on a; returns both, ended. A server that does not end by
-    itself is stopped."""
-    server = hosts.start("b", server_words, server_env)
-    try:
-        time.sleep(0.3)
+def wait_until_ready(server, text):
+    """Until the server says `text` on its standard error; without a text, for a moment."""
+    deadline = time.monotonic() + (START_S if text else 0.3)
+    while time.monotonic() < deadline and not (text and text in server.errors()):
         if server.ended():
-            check(server, server_words[0])
-        client = hosts.start("a", client_words, client_env)
+            check(server, server.words[4])
+        time.sleep(0.01)
+
+
+def run_pair(hosts, server_words, client_words, timeout_s, server_ends=True, ready=None,
+             meanwhile=None, variables=None):
+    """Runs a server on b and a client on a; returns both, ended. A server that does not end by
+    itself is stopped. `meanwhile` is called with the running client."""
+    server = hosts.start("b", server_words, variables("b") if variables else None)
+    try:
+        wait_until_ready(server, ready)
+        client = hosts.start("a", client_words, variables("a") if variables else None)
         try:
+            if meanwhile:
+                meanwhile(client)
             client.wait(timeout_s)
             check(client, client_words[0])
             if server_ends:

@@ -19,20 +19,65 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 import netns  # noqa: E402  (found through the line above)
+import ours  # noqa: E402
 import peers  # noqa: E402
 
 PLANES = 4
 MTU = 9000
+# Order of a round: ours stands beside the one it is compared with.
 PEERS = {"iperf3": peers.iperf3, "sockperf": peers.sockperf, "fi_latency": peers.fi_latency,
          "fi_bandwidth": peers.fi_bandwidth}
-# Figure, unit, where it stands in the results.
-PEER_ROWS = [
+OURS = ["write_bw", "write_lat", "message_rate", "immediates", "sixteen_qps", "thousand_qps",
+        "plane_loss"]
+# Title, unit, measurement, figure.
+ROWS = [
+    ("1 MiB writes, one queue pair", "Gb/s", "write_bw", "bandwidth_gbps"),
     ("iperf3 TCP, one stream", "Gb/s", "iperf3", "bandwidth_gbps"),
-    ("iperf3 TCP, processor time of both sides", "s/GB", "iperf3", "cpu_s_per_gb"),
     ("fi_pingpong tcp rdm, 1 MiB", "Gb/s", "fi_bandwidth", "bandwidth_gbps"),
+    ("64 B writes, one way, median", "us", "write_lat", "latency_us_median"),
+    ("64 B writes, one way, 99 %", "us", "write_lat", "latency_us_p99"),
     ("sockperf UDP 64 B, one way, median", "us", "sockperf", "latency_us_median"),
     ("sockperf UDP 64 B, one way, 99 %", "us", "sockperf", "latency_us_p99"),
-    ("fi_pingpong tcp rdm, 64 B, one way, mean", "us", "fi_latency", "latency_us_mean"),
+    ("fi_pingpong tcp rdm 64 B, one way, mean", "us", "fi_latency", "latency_us_mean"),
+    ("processor time of both sides, 1 MiB writes", "s/GB", "write_bw", "cpu_s_per_gb"),
+    ("processor time of both sides, iperf3", "s/GB", "iperf3", "cpu_s_per_gb"),
+    ("64 B writes, one queue pair", "M/s", "message_rate", "message_rate_mpps"),
+    ("1 MiB writes with immediate", "Gb/s", "immediates", "bandwidth_gbps"),
+    ("1 MiB writes, 16 queue pairs", "Gb/s", "sixteen_qps", "bandwidth_gbps"),
+    ("4 KiB writes, 1,000 queue pairs", "Gb/s", "thousand_qps", "bandwidth_gbps"),
+    ("memory per queue pair, 1,000 open", "kB", "thousand_qps", "memory_kb_per_qp"),
+    ("rate before one plane of four is cut", "Gb/s", "plane_loss", "before_gbps"),
+    ("rate on the other three", "Gb/s", "plane_loss", "after_gbps"),
+    ("time from the cut to that rate", "ms", "plane_loss", "recovery_ms"),
+]
+
+
+class Bar:
+    """A ratio of ours to a peer's that has to be reached, and one that is hoped for."""
+
+    def __init__(self, title, ours, theirs, bar, goal, more_is_better):
+        self.title, self.ours, self.theirs = title, ours, theirs
+        self.bar, self.goal, self.more_is_better = bar, goal, more_is_better
+
+    def ratio(self, figures):
+        ours = figures.get(self.ours[0], {}).get(self.ours[1])
+        theirs = figures.get(self.theirs[0], {}).get(self.theirs[1])
+        return ours / theirs if ours and theirs else None
+
+    def reaches(self, ratio, limit):
+        return ratio >= limit if self.more_is_better else ratio <= limit
+
+    def verdict(self, ratio):
+        if not self.reaches(ratio, self.bar):
+            return "missed"
+        return "goal reached" if self.reaches(ratio, self.goal) else "bar reached"
+
+
+BARS = [
+    Bar("bandwidth: 1 MiB writes / iperf3", ("write_bw", "bandwidth_gbps"),
+        ("iperf3", "bandwidth_gbps"), 0.5, 1.0, True),
+    Bar("latency: 64 B writes / sockperf, medians", ("write_lat", "latency_us_median"),
+        ("sockperf", "latency_us_median"), 2.0, 1.25, False),
 ]
 
 
@@ -70,10 +115,21 @@ def take_turns(hosts, measurements, rounds, seconds):
 
 
 def print_table(figures):
-    for title, unit, name, key in PEER_ROWS:
+    """Prints figures and ratios; returns the ratios with their verdicts."""
+    for title, unit, name, key in ROWS:
         value = figures.get(name, {}).get(key)
-        shown = "-" if value is None else f"{value:.3g}"
-        print(f"{title:46}{shown:>10} {unit}")
+        if value is not None:
+            print(f"{title:46}{value:>10.3g} {unit}")
+    ratios = []
+    for bar in BARS:
+        ratio = bar.ratio(figures)
+        if ratio is None:
+            continue
+        ratios.append({"title": bar.title, "ratio": ratio, "bar": bar.bar, "goal": bar.goal,
+                       "verdict": bar.verdict(ratio)})
+        print(f"{bar.title:46}{ratio:>9.2f}x  bar {bar.bar}x, goal {bar.goal}x: "
+              f"{bar.verdict(ratio)}")
+    return ratios
 
 
 def need(programs):
@@ -82,17 +138,31 @@ def need(programs):
         netns.skip(f"not installed: {', '.join(missing)} (make setup)")
 
 
+def choose(arguments):
+    """The measurements of a round, ours first where there is one to compare."""
+    own = ours.Ours(str(arguments.mrc.resolve()))
+    everything = {} if arguments.peers_only else {name: getattr(own, name) for name in OURS[:2]}
+    everything.update(PEERS)
+    if not arguments.peers_only:
+        everything.update({name: getattr(own, name) for name in OURS[2:]})
+    return {n: m for n, m in everything.items() if not arguments.only or n in arguments.only}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5, help="turns of each program")
     parser.add_argument("--seconds", type=int, default=3, help="length of one measurement")
     parser.add_argument("--only", action="append", metavar="NAME", help="this measurement; repeat")
     parser.add_argument("--json", type=pathlib.Path, help="write the results to this file")
+    parser.add_argument("--mrc", type=pathlib.Path, default=ROOT / "build/release/tools/mrc/mrc")
+    parser.add_argument("--peers-only", action="store_true", help="leave ours out")
     arguments = parser.parse_args()
-    chosen = {n: m for n, m in PEERS.items() if not arguments.only or n in arguments.only}
+    chosen = choose(arguments)
     if not chosen or arguments.rounds < 1 or arguments.seconds < 1:
-        parser.error(f"nothing to measure; names are: {', '.join(PEERS)}")
+        parser.error(f"nothing to measure; names are: {', '.join([*PEERS, *OURS])}")
     need(["ip", "iperf3", "sockperf", "fi_pingpong"])
+    if not arguments.peers_only and not arguments.mrc.exists():
+        netns.skip(f"there is no {arguments.mrc} (make macrobench builds it)")
     load = os.getloadavg()[0]
     if load > 0.5:
         say(f"the machine is busy (load {load:.1f}): the figures are worth little")
@@ -100,10 +170,11 @@ def main():
     hosts = netns.TwoHosts(PLANES, MTU)
     results, problems = take_turns(hosts, chosen, arguments.rounds, arguments.seconds)
     figures = {name: medians(rounds) for name, rounds in results.items()}
-    print_table(figures)
+    ratios = print_table(figures)
     if arguments.json:
         document = {"schema": "mrc.macrobench", "version": 1, "load": load, "planes": PLANES,
-                    "mtu": MTU, "rounds": results, "medians": figures, "problems": problems}
+                    "mtu": MTU, "rounds": results, "medians": figures, "ratios": ratios,
+                    "problems": problems}
         arguments.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 1 if problems else 0
 

@@ -5,9 +5,12 @@ children included, vanishes with the process however it ends. Used by tests and 
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,9 @@ CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 MS_REC_PRIVATE = 0x4000 | 0x40000
 PR_SET_PDEATHSIG = 1
+SIOCGIFFLAGS = 0x8913
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
 
 HOSTS = ("a", "b")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -150,6 +156,18 @@ class TwoHosts:
             for host in HOSTS:
                 ip("-n", host, "addr", "add", f"{self.address(host, plane)}/24", "dev", name)
                 ip("-n", host, "link", "set", name, "mtu", str(mtu), "up")
+        self.controls = {host: self.socket_in(host) for host in HOSTS}
+
+    @staticmethod
+    def socket_in(host, family=socket.AF_INET, kind=socket.SOCK_DGRAM, protocol=0):
+        """A socket that lives on a host."""
+        with open("/proc/self/ns/net", "rb") as here, open(f"/run/netns/{host}", "rb") as there:
+            if LIBC.setns(there.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+            try:
+                return socket.socket(family, kind, protocol)
+            finally:
+                LIBC.setns(here.fileno(), CLONE_NEWNET)
 
     @staticmethod
     def interface(plane):
@@ -160,8 +178,14 @@ class TwoHosts:
         return f"10.77.{plane}.{HOSTS.index(host) + 1}"
 
     def set_link(self, host, plane, state):
-        """`state` is "up" or "down"; with a veth pair the other end sees its carrier go."""
-        ip("-n", host, "link", "set", self.interface(plane), state)
+        """`state` is "up" or "down"; with a veth pair the other end sees its carrier go. Done when
+        it returns, and without a process of its own, so that the moment is known."""
+        name = self.interface(plane).encode()
+        request = bytearray(struct.pack("16sh14x", name, 0))
+        fcntl.ioctl(self.controls[host], SIOCGIFFLAGS, request)
+        flags, = struct.unpack("16xh14x", request)
+        flags = flags | IFF_UP if state == "up" else flags & ~IFF_UP
+        fcntl.ioctl(self.controls[host], SIOCSIFFLAGS, struct.pack("16sh14x", name, flags))
 
     def carried_bytes(self, host):
         """Bytes sent and received so far, one pair per plane."""

@@ -9,7 +9,8 @@ enum class ExitCode : int {
   kUsage = 2,
   kWrongData = 3,
   kTimeout = 4,
-  kSkipped = 77,  // what was asked for cannot be done on this machine
+  kSkipped = 77,       // what was asked for cannot be done on this machine
+  kInterrupted = 130,  // Ctrl-C; what was measured until then has been shown
 };
 
 }  // namespace mrc::tool

@@ -30,8 +30,9 @@ Entry declare(CLI::App& program, std::unique_ptr<Command> command) {
 // One line, whatever the parser has to say.
 ExitCode report_usage(const CLI::App& program, const std::string& what) {
   std::string name = "mrc";
-  for (const CLI::App* chosen : program.get_subcommands())
-    name += " " + chosen->get_name();
+  for (auto chosen = program.get_subcommands(); !chosen.empty();
+       chosen = chosen.front()->get_subcommands())
+    name += " " + chosen.front()->get_name();
   std::string line = what;
   std::replace(line.begin(), line.end(), '\n', ' ');
   fmt::print(stderr, "{}: {} (try: {} --help)\n", name, line, name);
@@ -52,6 +53,9 @@ ExitCode run(int argc, char** argv) {
   entries.push_back(declare(program, make_sim_command()));
   entries.push_back(declare(program, make_fabric_command()));
   entries.push_back(declare(program, make_plan_command()));
+  entries.push_back(declare(program, make_perf_command()));
+  entries.push_back(declare(program, make_info_command()));
+  entries.push_back(declare(program, make_doctor_command()));
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 // Numbers as people read them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -16,6 +17,8 @@ std::string counted(std::uint64_t number, const char* one, const char* many);
 std::string microseconds(DurationNs ns);
 // 2.5e12 -> "2.50 Tb/s".
 std::string bit_rate(double bits_per_second);
+// A GID, IPv4 in its usual form: "10.0.0.1", "fd00::1".
+std::string gid_text(const std::array<std::uint8_t, 16>& gid);
 // A share as "12.3 %"; of nothing it is 0.
 std::string percent(double part, double whole);
 

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""A network that fails and misbehaves: interfaces down and up, ports disabled, foreign packets.
+
+Usage: network_test.py <peer program> [unittest arguments]. Two hosts are network namespaces joined
+by four veth pairs. Exit status 77 where those cannot be made.
+"""
+
+import os
+import pathlib
+import random
+import socket
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "support"))
+
+import netns  # noqa: E402  (found through the line above)
+import peer_driver  # noqa: E402
+
+MIB = 1 << 20
+PLANES = 4
+UDP_PORT = 4791
+ETH_P_IP = 0x0800
+HEADERS_BYTES = 14 + 20 + 8
+STREAM_MS = 5000
+
+
+class Network(peer_driver.PeerTest):
+    hosts = None
+
+    def setUp(self):
+        super().setUp()
+        planes = ",".join(self.hosts.interface(p) for p in range(1, PLANES + 1))
+        self.variables.update(MRC_IFACES=planes, MRC_PORT=str(UDP_PORT))
+        self.folder = self.variables["MRC_STATE_DIR"]
+        for host in netns.HOSTS:
+            for plane in range(1, PLANES + 1):
+                self.hosts.set_link(host, plane, "up")
+
+    def start_on(self, host):
+        # Two hosts have two state directories.
+        self.variables["MRC_STATE_DIR"] = os.path.join(self.folder, host)
+        return self.start(before=["ip", "netns", "exec", host])
+
+    def stream(self, milliseconds=STREAM_MS):
+        """A transfer from a to b that runs on; returns both and the target."""
+        sender, receiver = self.start_on("a"), self.start_on("b")
+        ends = sender.queue_pair("q"), receiver.queue_pair("q")
+        peer_driver.connect(sender, ends[0], receiver, ends[1])
+        sender.memory("source", MIB, seed=1)
+        target = receiver.memory("target", MIB)
+        sender.tell(f"stream q source {MIB} {target.address} {target.rkey} {milliseconds}")
+        return sender, receiver, target
+
+    def assert_ends_well(self, sender, receiver):
+        self.assertRegex(sender.hear(), r"^done [1-9]\d* ok$", sender.stderr())
+        receiver.ask(f"check target 0 {MIB} 1 0")
+        receiver.ask("guards target")
+        self.assert_moves_data(sender, receiver)
+        self.assertEqual([sender.quit(), receiver.quit()], [0, 0])
+
+    def sent(self, plane):
+        return self.hosts.carried_bytes("a")[plane - 1][0]
+
+    def assert_carries(self, plane, wait_s=10):
+        """Within a while, data goes over that plane."""
+        before = self.sent(plane)
+        deadline = time.monotonic() + wait_s
+        while self.sent(plane) < before + MIB:
+            self.assertLess(time.monotonic(), deadline, f"plane {plane} carries nothing")
+            time.sleep(0.05)
+
+    def test_AllPlanesAreUsed(self):
+        sender, receiver, _ = self.stream(2000)
+        for plane in range(1, PLANES + 1):
+            self.assert_carries(plane)
+        self.assert_ends_well(sender, receiver)
+
+    def test_AnInterfaceGoesDownAndComesBackInMidTransfer(self):
+        for host in netns.HOSTS:
+            sender, receiver, _ = self.stream()
+            self.assert_carries(2)
+            self.hosts.set_link(host, 2, "down")
+            self.assert_carries(3)
+            time.sleep(0.5)
+            self.hosts.set_link(host, 2, "up")
+            self.assert_carries(2)
+            self.assert_ends_well(sender, receiver)
+
+    def test_ThreeOfFourInterfacesGoDown(self):
+        sender, receiver, _ = self.stream()
+        time.sleep(0.5)
+        for plane in (1, 2, 3):
+            self.hosts.set_link("b", plane, "down")
+        self.assert_carries(4)
+        self.assert_ends_well(sender, receiver)
+
+    def test_AllInterfacesAreDownForAWhile(self):
+        sender, receiver, _ = self.stream()
+        time.sleep(0.5)
+        for plane in range(1, PLANES + 1):
+            self.hosts.set_link("a", plane, "down")
+        time.sleep(0.7)
+        for plane in range(1, PLANES + 1):
+            self.hosts.set_link("a", plane, "up")
+        self.assert_ends_well(sender, receiver)
+
+    def test_AnAddressIsTakenAwayAndGivenBack(self):
+        sender, receiver, _ = self.stream()
+        time.sleep(0.5)
+        address = f"{self.hosts.address('a', 3)}/24"
+        netns.ip("-n", "a", "addr", "del", address, "dev", self.hosts.interface(3))
+        time.sleep(0.7)
+        netns.ip("-n", "a", "addr", "add", address, "dev", self.hosts.interface(3))
+        self.assert_carries(3)
+        self.assert_ends_well(sender, receiver)
+
+    def test_APortIsDisabledByAControllerInMidTransfer(self):
+        for host in netns.HOSTS:
+            sender, receiver, _ = self.stream()
+            controller = self.start_on(host)
+            self.assert_carries(2)
+            controller.ask("port 2 0")
+            time.sleep(0.3)
+            before = self.sent(2)
+            time.sleep(0.7)
+            self.assertLess(self.sent(2) - before, MIB, "a disabled port carries data")
+            self.assertEqual(controller.ask("state 2"), "ok down")
+            controller.ask("port 2 1")
+            self.assert_carries(2)
+            self.assertEqual(controller.ask("state 2"), "ok active")
+            self.assertEqual(controller.quit(), 0)
+            self.assert_ends_well(sender, receiver)
+
+    def capture(self, count):
+        """Transport parts of real packets of the running transfer, as they go out of a."""
+        packets = []
+        with self.hosts.socket_in("a", socket.AF_PACKET, socket.SOCK_RAW,
+                                  socket.htons(3)) as tap:
+            tap.bind((self.hosts.interface(1), 3))
+            tap.settimeout(10)
+            while len(packets) < count:
+                frame = tap.recv(65536)
+                is_udp = frame[12:14] == ETH_P_IP.to_bytes(2, "big") and frame[23] == 17
+                if is_udp and len(frame) > HEADERS_BYTES:
+                    packets.append(frame[HEADERS_BYTES:])
+        return packets
+
+    def pour(self, packets, stop, from_host="a", to_host="b"):
+        """Sends these at the ports of the processes of a host until told to stop."""
+        chance = random.Random(4)
+        with self.hosts.socket_in(from_host) as sender:
+            while not stop.is_set():
+                packet = chance.choice(packets)
+                plane = chance.randrange(1, PLANES + 1)
+                port = UDP_PORT + chance.randrange(3)
+                try:
+                    sender.sendto(packet[:9000], (self.hosts.address(to_host, plane), port))
+                except OSError:
+                    pass  # queues are full, which is the point
+
+    def assert_survives(self, packets):
+        """Foreign packets change no byte at any time: the target holds from the beginning what the
+        transfer writes into it over and over."""
+        sender, receiver, target = self.stream()
+        receiver.ask("fill target 1")
+        stop = threading.Event()
+        pourers = [threading.Thread(target=self.pour, args=(packets(), stop, *way))
+                   for way in (("a", "b"), ("b", "a"))]
+        for thread in pourers:
+            thread.start()
+        try:
+            until = time.monotonic() + STREAM_MS / 2000
+            while time.monotonic() < until:
+                receiver.ask(f"check target 0 {target.bytes} 1 0")
+                receiver.ask("guards target")
+        finally:
+            stop.set()
+            for thread in pourers:
+                thread.join(30)
+        self.assert_ends_well(sender, receiver)
+
+    def test_RandomPacketsAtTheUdpPortChangeNothing(self):
+        chance = random.Random(5)
+        self.assert_survives(lambda: [chance.randbytes(chance.choice((0, 1, 11, 12, 40, 64, 1500,
+                                                                      4200))) for _ in range(200)])
+
+    def test_MutatedRealPacketsChangeNothing(self):
+        def mutants():
+            chance = random.Random(6)
+            made = []
+            for packet in self.capture(100):
+                changed = bytearray(packet)
+                for _ in range(chance.randrange(1, 5)):
+                    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+                made.append(bytes(changed))
+                made.append(packet[:chance.randrange(len(packet))])
+                made.append(packet + chance.randbytes(chance.randrange(1, 64)))
+            return made
+        self.assert_survives(mutants)
+
+    def test_ReplayedRealPacketsChangeNothing(self):
+        self.assert_survives(lambda: self.capture(100))
+
+
+if __name__ == "__main__":
+    peer_driver.PeerTest.program = os.path.abspath(sys.argv.pop(1))
+    netns.enter()
+    Network.hosts = netns.TwoHosts(PLANES, 9000)
+    unittest.main()

@@ -1,0 +1,25 @@
+// The MRC_* variables: which exist, which are set.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace mrc::tool::info {
+
+struct Variable {
+  std::string name;
+  std::string value;
+  bool known = true;  // it means something to us
+  std::string meant;  // for unknown ones: the one that looks most like it, or empty
+};
+
+// All variables of this process that begin with MRC_, sorted by name.
+std::vector<Variable> environment();
+
+struct KnownVariable {
+  const char* name;
+  const char* meaning;
+};
+const std::vector<KnownVariable>& known_variables();
+
+}  // namespace mrc::tool::info

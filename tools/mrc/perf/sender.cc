@@ -1,0 +1,156 @@
+#include "perf/sender.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "perf/interrupt.h"
+
+namespace mrc::tool::perf {
+namespace {
+
+constexpr std::uint64_t kMaxChain = 16;
+constexpr std::int64_t kPeakNs = 10'000'000;
+constexpr double kWarmUpShare = 0.1;
+constexpr double kWarmUpMaxS = 0.5;
+
+}  // namespace
+
+Sender::Sender(Endpoint& endpoint, const SenderOptions& options)
+    : endpoint_(endpoint),
+      options_(options),
+      flows_(options.plan.qps),
+      window_(options.layout.slots()),
+      signal_every_(options.signal_every),
+      total_(options.plan.iterations * options.plan.qps) {
+  // The window must hold a completion at any time, or nothing would open it again.
+  const std::uint64_t most = std::max<std::uint64_t>(window_ / 2, 1);
+  signal_every_ = std::min(signal_every_ == 0 ? kMaxChain : signal_every_, most);
+}
+
+std::vector<std::uint64_t> Sender::counts() const {
+  std::vector<std::uint64_t> counts;
+  for (const Flow& flow : flows_)
+    counts.push_back(flow.posted);
+  return counts;
+}
+
+// How many messages in all a flow may have posted by now.
+std::uint64_t Sender::allowed(unsigned qp) const {
+  std::uint64_t limit = flows_[qp].completed + window_;
+  if (!by_time()) limit = std::min(limit, options_.plan.iterations);
+  if (!options_.credits.empty()) {
+    const void* const word = &options_.credits[qp * kCreditBytes];
+    limit =
+        std::min(limit, __atomic_load_n(static_cast<const std::uint64_t*>(word), __ATOMIC_ACQUIRE));
+  }
+  return limit;
+}
+
+void Sender::post(unsigned qp, std::uint64_t count, bool last) {
+  Flow& flow = flows_[qp];
+  std::array<Write, kMaxChain> chain = {};
+  const std::uint64_t bytes = options_.layout.message_bytes();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t message = flow.posted++;
+    Write& write = chain[i];
+    write.message = message;
+    write.bytes = options_.source.message(qp, message, bytes);
+    write.remote_address = endpoint_.peer().memory + options_.layout.offset_of(qp, message);
+    write.signaled = last || flow.posted % signal_every_ == 0 ||
+                     (!by_time() && flow.posted == options_.plan.iterations);
+    if (write.signaled) flow.signaled = flow.posted;
+    if (!options_.credits.empty()) write.immediate = static_cast<std::uint32_t>(message);
+  }
+  endpoint_.post(qp, std::span(chain).first(count));
+}
+
+void Sender::post_all() {
+  for (unsigned qp = 0; qp < flows_.size(); ++qp) {
+    const std::uint64_t limit = allowed(qp);
+    if (limit <= flows_[qp].posted) continue;
+    post(qp, std::min(limit - flows_[qp].posted, kMaxChain), false);
+  }
+}
+
+void Sender::reap() {
+  for (const ibv_wc& wc : endpoint_.poll_sends()) {
+    Flow& flow = flows_.at(Endpoint::qp_of(wc));
+    const std::uint64_t completed = Endpoint::message_of(wc) + 1;
+    completed_ += completed - flow.completed;
+    flow.completed = completed;
+  }
+}
+
+double Sender::share(std::int64_t now) const {
+  if (by_time()) return static_cast<double>(now - begin_ns_) / 1e9 / options_.plan.seconds;
+  return static_cast<double>(completed_) / static_cast<double>(total_);
+}
+
+void Sender::note_peak(std::int64_t now) {
+  if (now - peak_ns_ < kPeakNs) return;
+  const auto messages = static_cast<double>(completed_ - peak_completed_);
+  peak_per_second_ =
+      std::max(peak_per_second_, messages * 1e9 / static_cast<double>(now - peak_ns_));
+  peak_ns_ = now;
+  peak_completed_ = completed_;
+}
+
+// By time, the first tenth only warms up.
+void Sender::measure(Watch& watch, Result& result) {
+  const double warm_s = by_time() ? std::min(options_.plan.seconds * kWarmUpShare, kWarmUpMaxS) : 0;
+  std::int64_t now = now_ns();
+  begin_ns_ = now + static_cast<std::int64_t>(warm_s * 1e9);
+  const std::int64_t end_ns = begin_ns_ + static_cast<std::int64_t>(options_.plan.seconds * 1e9);
+  bool measuring = false;
+  std::uint64_t first = 0;
+  double cpu_s = 0;
+  while (by_time() ? now < end_ns : completed_ < total_) {
+    if (!measuring && now >= begin_ns_) {
+      measuring = true;
+      begin_ns_ = peak_ns_ = now;
+      first = peak_completed_ = completed_;
+      cpu_s = cpu_seconds();
+    }
+    post_all();
+    reap();
+    now = now_ns();
+    note_peak(now);
+    if (!watch.keep_going(now, completed_, share(now))) {
+      result.interrupted = true;
+      break;
+    }
+  }
+  if (!measuring) return;
+  result.seconds = static_cast<double>(now - begin_ns_) / 1e9;
+  result.messages = completed_ - first;
+  result.cpu_s = cpu_seconds() - cpu_s;
+}
+
+void Sender::drain(Watch& watch) {
+  Interrupt::clear();
+  for (;;) {
+    bool busy = false;
+    for (unsigned qp = 0; qp < flows_.size(); ++qp) {
+      const Flow& flow = flows_[qp];
+      if (flow.completed == flow.posted) continue;
+      busy = true;
+      if (flow.signaled < flow.posted && allowed(qp) > flow.posted) post(qp, 1, true);
+    }
+    if (!busy) return;
+    reap();
+    watch.keep_going(now_ns(), completed_, 1);
+  }
+}
+
+Result Sender::run(Watch& watch) {
+  Result result;
+  result.message_bytes = options_.layout.message_bytes();
+  measure(watch, result);
+  drain(watch);
+  const double bits = 8.0 * static_cast<double>(result.message_bytes);
+  result.peak_bits_per_second = std::max(peak_per_second_ * bits, result.bits_per_second());
+  return result;
+}
+
+}  // namespace mrc::tool::perf
