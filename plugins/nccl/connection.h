@@ -66,7 +66,9 @@ class Connection {
   void say_bye();
 
  protected:
-  // Takes completions and lets the device work. kSuccess unless the connection is broken.
+  // kSuccess unless the connection is broken.
+  Result failure() const { return failure_; }
+  // Takes completions and lets the device work; then as failure().
   Result progress();
   // Breaks the connection and logs why; gives `result`, or that of the first failure.
   [[gnu::format(printf, 3, 4)]] Result fail(Result result, const char* format, ...);

@@ -27,6 +27,7 @@ ReceiveComm::ReceiveComm(ConnectionParts parts) : Connection(std::move(parts)) {
 
 Result ReceiveComm::receive(const Receives& receives, void** request) {
   *request = nullptr;
+  if (failure() != Result::kSuccess) return failure();
   ReceiveRequest& next = requests_.at(posted_ % kSlots);
   if (next.in_use || pair().free_sends() == 0) return progress();
   Credit credit;

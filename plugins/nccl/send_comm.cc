@@ -46,6 +46,7 @@ CreditEntry* SendComm::match(int tag, unsigned& place) {
 Result SendComm::send(const void* data, std::size_t size, int tag, const MemoryHandle* memory,
                       void** request) {
   *request = nullptr;
+  if (failure() != Result::kSuccess) return failure();
   if (size > 0 && (data == nullptr || memory == nullptr)) return Result::kInvalidArgument;
   unsigned place = 0;
   CreditEntry* entry = match(tag, place);

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Starts the ranks of one scenario of nccl_rank and judges how they end.
+
+Usage: nccl_test.py RANK_PROGRAM PLUGIN SCENARIO VERSION
+"""
+
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+LIMIT_SECONDS = 500
+RANKS = {"bad_input": 1, "no_device": 1, "fork": 1, "ring": 4, "ring_ports": 4}
+# How a rank ends when it is to be killed.
+KILLED = -9
+
+
+def start(program, plugin, scenario, version, rank, ranks, directory, environment):
+    log = open(pathlib.Path(directory) / f"log.{scenario}.{rank}", "w+", encoding="utf-8")
+    arguments = [program, plugin, version, scenario, str(rank), str(ranks), directory]
+    return subprocess.Popen(arguments, env=environment, stdout=log, stderr=log), log
+
+
+def environment_of(scenario, directory):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith("MRC_") or name == "MRC_TEST_RESULTS"}
+    environment["MRC_STATE_DIR"] = directory
+    environment["MRC_PORT"] = str(random.randrange(20000, 60000, 32))
+    if scenario == "no_device":
+        broken = pathlib.Path(directory) / "broken.toml"
+        broken.write_text("this is not TOML [", encoding="utf-8")
+        environment["MRC_CONFIG"] = str(broken)
+    if scenario == "ring_ports":
+        environment["ROUNDS"] = "40"
+    return environment
+
+
+def main():
+    program, plugin, scenario, version = sys.argv[1:5]
+    ranks = RANKS.get(scenario, 2)
+    with tempfile.TemporaryDirectory(prefix="mrc-nccl-") as directory:
+        environment = environment_of(scenario, directory)
+        role = "ring" if scenario == "ring_ports" else scenario
+        processes = [start(program, plugin, role, version, rank, ranks, directory, environment)
+                     for rank in range(ranks)]
+        if scenario == "ring_ports":
+            processes.append(
+                start(program, plugin, "ports", version, 99, ranks, directory, environment))
+        bad = False
+        for rank, (process, log) in enumerate(processes):
+            expected = KILLED if scenario == "killed" and rank == 1 else 0
+            try:
+                status = process.wait(LIMIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                status = "no end"
+            bad = bad or status != expected
+            log.seek(0)
+            print(f"--- rank {rank} ended with {status}, expected {expected}")
+            print(log.read(), end="")
+            log.close()
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
