@@ -26,8 +26,10 @@ std::unique_ptr<Command> make_demo_command();
 std::unique_ptr<Command> make_sim_command();
 std::unique_ptr<Command> make_fabric_command();
 std::unique_ptr<Command> make_plan_command();
+std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_perf_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_ctl_command();
 
 }  // namespace mrc::tool

@@ -53,9 +53,11 @@ ExitCode run(int argc, char** argv) {
   entries.push_back(declare(program, make_sim_command()));
   entries.push_back(declare(program, make_fabric_command()));
   entries.push_back(declare(program, make_plan_command()));
+  entries.push_back(declare(program, make_run_command()));
   entries.push_back(declare(program, make_perf_command()));
   entries.push_back(declare(program, make_info_command()));
   entries.push_back(declare(program, make_doctor_command()));
+  entries.push_back(declare(program, make_ctl_command()));
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,219 @@
+#include "ctl/probe.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "ctl/words.h"
+#include "fabric/input_error.h"
+#include "text.h"
+
+namespace mrc::tool::ctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kFirstEntropy = 0xC350;  // in the range of ephemeral source ports
+constexpr double kMaxSeconds = 3'600;
+
+struct PortResult {
+  unsigned sent = 0;
+  std::vector<unsigned> rtt_ns;
+};
+
+mrc_ctl_ev path_of(unsigned port, unsigned round) {
+  mrc_ctl_ev ev{};
+  const std::uint32_t entropy = kFirstEntropy + round % 1'000 * 16 + port;
+  ev.val[2] = static_cast<std::uint8_t>(entropy >> 8);
+  ev.val[3] = static_cast<std::uint8_t>(entropy & 0xFF);
+  ev.port = static_cast<std::uint8_t>(port);
+  return ev;
+}
+
+std::vector<mrc_ctl_ep_req> make_round(const Session& session, const ProbeOptions& options,
+                                       unsigned round) {
+  mrc_ctl_ep_req request{};
+  request.sgid = session.gid();
+  request.dgid = parse_gid(options.peer);
+  request.ev_fmt_mode = MRC_CTL_EV_FMT_MODE_STEV;
+  std::vector<mrc_ctl_ep_req> requests;
+  if (!options.ev.empty()) {
+    request.req_ev = parse_ev(options.ev);
+    if (options.ev.find(':', options.ev.find(':') + 1) != std::string::npos)
+      request.ev_fmt_mode = MRC_CTL_EV_FMT_MODE_SRV6;
+    requests.push_back(request);
+    return requests;
+  }
+  for (unsigned port = 1; port <= session.port_count(); ++port) {
+    if (options.port != 0 && options.port != port) continue;
+    request.req_ev = path_of(port, round);
+    request.req_id = static_cast<std::uint16_t>(port);
+    requests.push_back(request);
+  }
+  return requests;
+}
+
+void run_round(const Session& session, const ProbeOptions& options, unsigned round,
+               std::map<unsigned, PortResult>& results) {
+  std::vector<mrc_ctl_ep_req> requests = make_round(session, options, round);
+  std::vector<mrc_ctl_ep_rsp> answers(requests.size());
+  for (const mrc_ctl_ep_req& request : requests)
+    ++results[request.req_ev.port].sent;
+  int count = static_cast<int>(answers.size());
+  const auto timeout_us =
+      static_cast<std::uint32_t>(std::clamp(options.timeout_s, 0.0, kMaxSeconds) * 1e6);
+  const int error = mrc_ctl_ep_batch_send_wait(session.context(), 0, MRC_CTL_EP_OP_EV_PROBE,
+                                               requests.data(), static_cast<int>(requests.size()),
+                                               timeout_us, answers.data(), &count);
+  if (error != ETIMEDOUT) session.check(error, "probe of " + options.peer);
+  for (int i = 0; i < count; ++i) {
+    const mrc_ctl_ep_rsp& answer = answers[static_cast<std::size_t>(i)];
+    results[answer.port].rtt_ns.push_back(answer.rtt);
+    if (!options.json) {
+      fmt::print("answer from {} on port {}: {}\n", options.peer, answer.port,
+                 microseconds(answer.rtt));
+    }
+  }
+  std::fflush(stdout);
+}
+
+Json summary(const ProbeOptions& options, const std::map<unsigned, PortResult>& results) {
+  Json ports = Json::array();
+  for (const auto& [port, result] : results) {
+    std::vector<unsigned> rtt = result.rtt_ns;
+    std::sort(rtt.begin(), rtt.end());
+    Json row = {{"port", port}, {"sent", result.sent}, {"answered", rtt.size()}};
+    if (!rtt.empty()) {
+      row["rtt_ns_min"] = rtt.front();
+      row["rtt_ns_median"] = rtt[rtt.size() / 2];
+      row["rtt_ns_max"] = rtt.back();
+    }
+    ports.push_back(row);
+  }
+  return {{"schema", "mrc-ctl-probe"}, {"version", 1}, {"peer", options.peer}, {"ports", ports}};
+}
+
+void print_summary(const Json& document) {
+  for (const Json& port : document["ports"]) {
+    fmt::print("port {}: {} of {} answered", port["port"].dump(), port["answered"].dump(),
+               port["sent"].dump());
+    if (port.contains("rtt_ns_min")) {
+      fmt::print(", {} / {} / {} (min / median / max)",
+                 microseconds(port["rtt_ns_min"].get<std::int64_t>()),
+                 microseconds(port["rtt_ns_median"].get<std::int64_t>()),
+                 microseconds(port["rtt_ns_max"].get<std::int64_t>()));
+    }
+    fmt::print("\n");
+  }
+}
+
+void print_event(const mrc_ctl_ev_event& event, bool json) {
+  if (json) {
+    const Json line = {{"profile", event.profile_id},
+                       {"ev", ev_text(event.ev, false)},
+                       {"port", event.ev.port},
+                       {"state", ev_state_text(event.state)},
+                       {"drop_count", event.drop_count}};
+    fmt::print("{}\n", line.dump());
+  } else {
+    fmt::print("profile {}: EV {} is {}, {} since its last event\n", event.profile_id,
+               ev_text(event.ev, false), ev_state_text(event.state),
+               counted(event.drop_count, "drop", "drops"));
+  }
+  std::fflush(stdout);
+}
+
+// A queue of events with a channel to wait at.
+class EventQueue {
+ public:
+  explicit EventQueue(const Session& session) {
+    session.check(mrc_create_comp_channel(session.context(), &channel_), "a channel for events");
+    cq_ = mrc_ctl_create_ev_event_cq(session.context(), 1'024, nullptr, channel_, 0);
+    if (cq_ == nullptr) {
+      const int error = errno;
+      mrc_destroy_comp_channel(channel_);
+      session.check(error, "listening for EV events");
+    }
+    mrc_get_comp_channel_fd(channel_, &fd_);
+  }
+  ~EventQueue() {
+    mrc_destroy_cq(cq_);
+    mrc_destroy_comp_channel(channel_);
+  }
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
+
+  bool next(mrc_ctl_ev_event& event) { return mrc_ctl_poll_ev_event(cq_, 1, &event) == 1; }
+  // Until there may be an event, at most `timeout_ms`; -1: for ever.
+  void wait(int timeout_ms) {
+    mrc_req_notify_cq(cq_, 0);
+    pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
+    if (poll(&entry, 1, timeout_ms) <= 0) return;
+    mrc_cq* cq = nullptr;
+    void* cookie = nullptr;
+    if (mrc_get_cq_event(channel_, &cq, &cookie) == 0) mrc_ack_cq_events(cq, 1);
+  }
+
+ private:
+  mrc_comp_channel* channel_ = nullptr;
+  mrc_cq* cq_ = nullptr;
+  int fd_ = -1;
+};
+
+}  // namespace
+
+ExitCode probe(const Session& session, const ProbeOptions& options) {
+  if (options.port > session.port_count()) {
+    throw fabric::InputError(
+        fmt::format("{} has ports 1 to {}", session.device(), session.port_count()));
+  }
+  std::map<unsigned, PortResult> results;
+  for (unsigned round = 0; round < options.count; ++round) {
+    if (round > 0) std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
+    run_round(session, options, round, results);
+  }
+  const Json document = summary(options, results);
+  if (options.json) {
+    fmt::print("{}\n", document.dump(2));
+  } else {
+    print_summary(document);
+  }
+  const bool all = std::all_of(results.begin(), results.end(), [](const auto& entry) {
+    return entry.second.rtt_ns.size() == entry.second.sent;
+  });
+  return all ? ExitCode::kOk : ExitCode::kTimeout;
+}
+
+ExitCode watch(const Session& session, const WatchOptions& options) {
+  EventQueue queue(session);
+  const auto deadline = Clock::now() + std::chrono::duration<double>(options.seconds);
+  unsigned seen = 0;
+  while (options.count == 0 || seen < options.count) {
+    mrc_ctl_ev_event event{};
+    if (queue.next(event)) {
+      print_event(event, options.json);
+      ++seen;
+      continue;
+    }
+    int timeout_ms = -1;
+    if (options.seconds > 0) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      if (left <= 0) break;
+      timeout_ms = static_cast<int>(std::min<long long>(left + 1, 60'000));
+    }
+    queue.wait(timeout_ms);
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace mrc::tool::ctl
