@@ -23,7 +23,7 @@ constexpr std::size_t kReceiveSlots = 32;
 constexpr std::uint32_t kTimerTag = 0xFFFF;
 
 bool is_lack_of_room(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM;
+  return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
 // Locally administered, and different for every host and plane; switches go by IP addresses.
@@ -258,7 +258,7 @@ unsigned WireBackend::receive_port(unsigned index, Receiver& receiver, unsigned 
   const int got =
       ::recvmmsg(cables_[index].connection(), headers.data(), asked, MSG_DONTWAIT, nullptr);
   if (got < 0) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) disconnect(index);
+    if (errno != EAGAIN && errno != EINTR) disconnect(index);
     return 0;
   }
   unsigned frames = 0;
