@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -22,7 +23,8 @@ constexpr std::uint32_t kPsnMask = 0xff'ffff;
 constexpr std::uint32_t kMaxQpNumber = 0xff'ffff;
 // 4.096 us * 2^t of verbs is 1.024 us * 2^(t+2) of MRC.
 constexpr unsigned kTimeoutShift = 2;
-// Verbs programs count on a few seconds of patience; a processor that others use needs them.
+// Verbs programs count on a few seconds of patience, and a processor that others use needs them:
+// with the usual time-out of 67 ms these are two more seconds.
 constexpr unsigned kPatience = 4;
 
 struct Step {
@@ -159,8 +161,9 @@ void QueuePair::merge_timers(const QpChange& change, Attributes& into) {
     into.verbs.retry_cnt = attr.retry_cnt;
     const std::uint8_t linear = at_most(attr.retry_cnt, core::kMaxLinearRetries);
     into.mrc.retry.linear_cnt = linear;
-    into.mrc.retry.exp_cnt =
-        at_most(kPatience + attr.retry_cnt - linear, core::kMaxExponentialRetries);
+    // n doublings wait as long as 2^(n+1) - 2 linear retries.
+    const auto doublings = static_cast<unsigned>(std::bit_width(attr.retry_cnt - linear + 1U)) - 1;
+    into.mrc.retry.exp_cnt = at_most(std::max(kPatience, doublings), core::kMaxExponentialRetries);
   }
   if (!has(change.verbs_mask, IBV_QP_TIMEOUT)) return;
   into.verbs.timeout = attr.timeout;
