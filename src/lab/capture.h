@@ -1,0 +1,48 @@
+// Frames of some links in a file that Wireshark opens (pcapng, one interface per link). Times count
+// from the start of the lab. Nothing more is written when the file has reached its limit.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/network.h"
+#include "sim/pcapng.h"
+
+namespace mrc::lab {
+
+struct CaptureOptions {
+  std::string file;
+  std::uint32_t snap_bytes = 0;  // of each frame; 0 = all
+  std::uint64_t max_bytes = std::uint64_t{1} << 30;
+};
+
+class Capture final : public Tap {
+ public:
+  // Throws InputError when the file cannot be written or another capture has one of the links.
+  Capture(Network& network, std::span<const LinkId> links, const CaptureOptions& options);
+  ~Capture() override;
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  void on_frame(LinkId link, Picoseconds at, std::span<const std::byte> frame) override;
+  void flush() { out_.flush(); }
+  std::uint64_t frames() const { return frames_; }
+  bool full() const { return bytes_ >= options_.max_bytes; }
+
+ private:
+  Network* network_;
+  std::vector<LinkId> links_;
+  CaptureOptions options_;
+  std::ofstream out_;
+  std::optional<sim::PcapngWriter> writer_;
+  std::map<LinkId, std::uint32_t> interfaces_;
+  std::uint64_t frames_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace mrc::lab

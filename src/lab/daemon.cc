@@ -1,0 +1,184 @@
+#include "lab/daemon.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "fabric/input_error.h"
+#include "fabric/quantity.h"
+#include "lab/host_config.h"
+
+namespace mrc::lab {
+namespace {
+
+constexpr unsigned long kTimerSlackNs = 1'000;
+constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
+constexpr Picoseconds kLongestSleepPs = kPicosecondsPerSecond;
+
+ClusterOptions with_sockets(ClusterOptions options, const Directory& directory) {
+  options.socket_directory = directory.ports_path();
+  return options;
+}
+
+Reply refused(std::string text) { return {.ok = false, .text = std::move(text)}; }
+Reply done(std::string text = {}) { return {.ok = true, .text = std::move(text)}; }
+
+}  // namespace
+
+Daemon::Daemon(const Directory& directory, ClusterOptions options)
+    : directory_(&directory),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      cluster_(with_sockets(std::move(options), directory)),
+      control_(
+          directory.control_path(),
+          [this](ClientId client, const std::vector<std::string>& words) {
+            return answer(client, words);
+          },
+          [this](ClientId client) { forget(client); }) {
+  write_host_configs(cluster_.topology(), directory);
+}
+
+void Daemon::stop() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+}
+
+void Daemon::run() {
+  ::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
+  while (!ended_) {
+    const bool again = cluster_.step();
+    sleep(again);
+  }
+}
+
+// Until something is due, or somebody has a frame or a word for us.
+void Daemon::sleep(bool again) {
+  Picoseconds wait = 0;
+  if (!again) {
+    const Picoseconds now = cluster_.now();
+    const Picoseconds next = cluster_.next_time();
+    wait = next <= now ? 0 : std::min(next - now, kLongestSleepPs);
+  }
+  const timespec limit{.tv_sec = wait / kPicosecondsPerSecond,
+                       .tv_nsec = wait % kPicosecondsPerSecond / fabric::kPicosecondsPerNs};
+  std::array<pollfd, 3> descriptors{{{cluster_.descriptor(), POLLIN, 0},
+                                     {control_.descriptor(), POLLIN, 0},
+                                     {wake_.get(), POLLIN, 0}}};
+  if (::ppoll(descriptors.data(), descriptors.size(), &limit, nullptr) <= 0) return;
+  if (descriptors[1].revents != 0) control_.poll();
+  if (descriptors[2].revents != 0) ended_ = true;
+}
+
+Reply Daemon::answer(ClientId client, const std::vector<std::string>& words) {
+  try {
+    return execute(client, words);
+  } catch (const fabric::InputError& error) {
+    return refused(error.what());
+  }
+}
+
+Reply Daemon::execute(ClientId client, const std::vector<std::string>& words) {
+  const std::string& verb = words[0];
+  const std::string argument = words.size() > 1 ? words[1] : "";
+  if (verb == "status") return done(status());
+  if (verb == "fault") {
+    cluster_.add_fault(argument);
+    return done();
+  }
+  if (verb == "heal") return done(std::to_string(cluster_.heal(argument)));
+  if (verb == "capture") return capture(client, words);
+  if (verb == "frames") {
+    const auto found = captures_.find(client);
+    if (found == captures_.end()) return refused("there is no capture");
+    const std::uint64_t frames = cluster_.stop_capture(found->second);
+    captures_.erase(found);
+    return done(std::to_string(frames));
+  }
+  if (verb == "hold") return hold(client, words);
+  if (verb == "down") {
+    ended_ = true;
+    return done();
+  }
+  return refused("no such command: " + verb);
+}
+
+Reply Daemon::capture(ClientId client, const std::vector<std::string>& words) {
+  if (words.size() != 4) return refused("capture wants a link, a file and a length");
+  if (captures_.contains(client)) return refused("one capture at a time for each connection");
+  const auto snap = fabric::parse_number(words[3]);
+  if (!snap) return refused("'" + words[3] + "' is no number of bytes");
+  captures_[client] = cluster_.start_capture(words[1], {.file = words[2], .snap_bytes = *snap});
+  return done();
+}
+
+Reply Daemon::hold(ClientId client, const std::vector<std::string>& words) {
+  if (words.size() != 4) return refused("hold wants a host, a process and a command");
+  const auto host = fabric::parse_number(words[1]);
+  if (!host || *host >= cluster_.topology().hosts()) {
+    return refused(fmt::format("there is no host {}; this lab has hosts 0 to {}", words[1],
+                               cluster_.topology().hosts() - 1));
+  }
+  programs_[client] = {.host = *host, .pid = words[2], .command = words[3]};
+  return done();
+}
+
+void Daemon::forget(ClientId client) {
+  programs_.erase(client);
+  if (const auto found = captures_.find(client); found != captures_.end()) {
+    cluster_.stop_capture(found->second);
+    captures_.erase(found);
+  }
+}
+
+std::string Daemon::status() const {
+  const fabric::Topology& t = cluster_.topology();
+  const fabric::TopologySpec& spec = t.spec();
+  std::string text = fmt::format("lab\t{}\t{}\t{:.1f}\n", directory_->name(), ::getpid(),
+                                 static_cast<double>(cluster_.now()) / 1e12);
+  text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.planes, spec.hosts, spec.t0, spec.t1,
+                      spec.t2, spec.host_link.bits_per_second);
+  text += status_of_network();
+  for (const FaultBook::Entry& entry : cluster_.faults().entries())
+    text += fmt::format("fault\t{}\t{}\n", entry.active ? "active" : "waiting", entry.text);
+  for (const auto& [client, program] : programs_)
+    text += fmt::format("program\t{}\t{}\t{}\n", program.host, program.pid, program.command);
+  return text;
+}
+
+std::string Daemon::status_of_network() const {
+  const fabric::Topology& t = cluster_.topology();
+  const Network& network = cluster_.network();
+  std::string text;
+  std::vector<LinkCounters> planes(t.planes());
+  for (std::uint32_t i = 0; i < t.link_count(); ++i) {
+    const LinkId link{i};
+    planes[t.describe(link).from.plane].add(network.counters(link));
+    const std::string condition = network.condition(link);
+    if (!condition.empty()) text += fmt::format("link\t{}\t{}\n", link_name(t, link), condition);
+  }
+  for (unsigned plane = 0; plane < t.planes(); ++plane) {
+    const LinkCounters& c = planes[plane];
+    text += fmt::format("plane\t{}\t{}\t{}\t{}\t{}\t{}", plane, c.frames, c.bytes, c.marks, c.trims,
+                        c.corrupted);
+    for (const std::uint64_t drops : c.drops)
+      text += fmt::format("\t{}", drops);
+    text += "\n";
+  }
+  for (unsigned host = 0; host < t.hosts(); ++host) {
+    for (unsigned plane = 0; plane < t.planes(); ++plane) {
+      const bool up = network.carrier(plane, host);
+      const unsigned connections = cluster_.cables().connections(plane, host);
+      if (!up || connections > 0)
+        text += fmt::format("port\t{}\t{}\t{}\t{}\n", host, plane, up ? "up" : "down", connections);
+    }
+  }
+  return text;
+}
+
+}  // namespace mrc::lab

@@ -1,0 +1,61 @@
+// The process behind a lab: a cluster, its control socket, and the books about what runs in it.
+//
+// Verbs of the control socket (words of a request, see control.h):
+//   fault TEXT                 a fault from now on, in the words of a fault plan
+//   heal TARGET                ends the faults on a link, switch or host port, or on "all"
+//   capture TARGET FILE SNAP   until the connection closes
+//   frames                     how many frames the connection's capture has
+//   hold HOST PID COMMAND      a program runs in this host until the connection closes
+//   status                     lines of words separated by tabs
+//   down                       the end
+//
+// run() belongs to one thread; stop() may be called from any thread and from a signal handler.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lab/cluster.h"
+#include "lab/control.h"
+#include "lab/directory.h"
+#include "nic/backend_descriptor.h"
+
+namespace mrc::lab {
+
+class Daemon {
+ public:
+  // `directory` is locked and set up; `options.socket_directory` is filled in here. Throws
+  // InputError for bad input, std::system_error when the system refuses.
+  Daemon(const Directory& directory, ClusterOptions options);
+
+  void run();
+  void stop();
+
+ private:
+  struct Program {
+    unsigned host = 0;
+    std::string pid;
+    std::string command;
+  };
+
+  Reply answer(ClientId client, const std::vector<std::string>& words);
+  Reply execute(ClientId client, const std::vector<std::string>& words);
+  Reply hold(ClientId client, const std::vector<std::string>& words);
+  Reply capture(ClientId client, const std::vector<std::string>& words);
+  void forget(ClientId client);
+  std::string status() const;
+  std::string status_of_network() const;
+  void sleep(bool again);
+
+  const Directory* directory_;
+  nic::Descriptor wake_;
+  Cluster cluster_;
+  ControlServer control_;
+  std::map<ClientId, Program> programs_;
+  std::map<ClientId, CaptureId> captures_;
+  bool ended_ = false;
+};
+
+}  // namespace mrc::lab

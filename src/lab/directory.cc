@@ -1,0 +1,140 @@
+#include "lab/directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "fabric/input_error.h"
+
+namespace mrc::lab {
+namespace {
+
+constexpr std::size_t kMaxName = 32;
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+void make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail(path);
+}
+
+// A folder in /tmp that somebody else made is no place for sockets.
+void make_base(const std::string& path) {
+  std::error_code error;
+  const auto parent = std::filesystem::path(path).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  make_folder(path);
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) fail(path);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
+    throw fabric::InputError(path + " belongs to somebody else; choose a place with --dir");
+  }
+}
+
+bool same_file(int descriptor, const std::string& path) {
+  struct stat open {};
+  struct stat named {};
+  return ::fstat(descriptor, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+std::string Directory::default_base() {
+  const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && runtime[0] == '/') return std::string(runtime) + "/mrc-lab";
+  return "/tmp/mrc-lab-" + std::to_string(::geteuid());
+}
+
+Directory::Directory(std::string base, std::string name)
+    : base_(std::move(base)), name_(std::move(name)) {
+  const bool sound = !name_.empty() && name_.size() <= kMaxName &&
+                     std::all_of(name_.begin(), name_.end(), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '-' || c == '_';
+                     });
+  if (!sound) {
+    throw fabric::InputError("a lab's name has 1 to 32 letters, digits, '-' and '_', not '" +
+                             name_ + "'");
+  }
+  // Programs in the lab may have another working directory.
+  base_ = std::filesystem::absolute(base_).lexically_normal();
+  path_ = base_ + "/" + name_;
+}
+
+bool Directory::lock() {
+  make_base(base_);
+  const std::string file = path_ + "/lock";
+  for (;;) {
+    make_folder(path_);
+    nic::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock.valid() && errno == ENOENT) continue;  // removed in this moment
+    if (!lock.valid()) fail(file);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return false;
+      fail(file);
+    }
+    // Whoever had the lock may have removed the file before we got it.
+    if (!same_file(lock.get(), file)) continue;
+    lock_ = std::move(lock);
+    return true;
+  }
+}
+
+Directory::State Directory::state() const {
+  const nic::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDWR | O_CLOEXEC));
+  if (!lock.valid()) {
+    return std::filesystem::exists(path_) ? State::kLeftover : State::kAbsent;
+  }
+  return ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 ? State::kLeftover : State::kUp;
+}
+
+int Directory::holder() const {
+  const nic::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 16> text{};
+  if (!lock.valid() || ::read(lock.get(), text.data(), text.size() - 1) <= 0) return 0;
+  return std::atoi(text.data());
+}
+
+void Directory::set_up(unsigned hosts) {
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(lock_.get(), 0) != 0 ||
+      ::pwrite(lock_.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    fail(path_ + "/lock");
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    if (entry.path().filename() != "lock") std::filesystem::remove_all(entry.path());
+  }
+  make_folder(ports_path());
+  make_folder(path_ + "/h");
+  for (unsigned host = 0; host < hosts; ++host)
+    make_folder(host_path(host));
+}
+
+void Directory::remove() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  ::rmdir(base_.c_str());  // only when it was the last lab
+  lock_.close();
+}
+
+std::vector<std::string> list_labs(const std::string& base) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(base, error)) {
+    if (entry.is_directory(error)) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace mrc::lab
