@@ -64,7 +64,9 @@ void ImmediateReceiver::take(const ibv_wc& wc) {
 }
 
 void ImmediateReceiver::step() {
-  for (const ibv_wc& wc : endpoint_.poll_receives())
+  const auto found = endpoint_.poll_receives();
+  patience_.looked(!found.empty());
+  for (const ibv_wc& wc : found)
     take(wc);
   for (const ibv_wc& wc : endpoint_.poll_sends())
     flows_.at(Endpoint::qp_of(wc)).granting = false;

@@ -9,6 +9,7 @@
 #include "perf/endpoint.h"
 #include "perf/exchange.h"
 #include "perf/memory.h"
+#include "perf/patience.h"
 #include "perf/pattern.h"
 
 namespace mrc::tool::perf {
@@ -51,6 +52,7 @@ class ImmediateReceiver {
   std::vector<Flow> flows_;
   std::uint64_t taken_ = 0;
   std::string wrong_;
+  Patience patience_;
 };
 
 }  // namespace mrc::tool::perf

@@ -107,7 +107,9 @@ bool PingPong::arrived_by_immediate(bool verify) {
 }
 
 bool PingPong::arrived(bool verify) {
-  if (!(immediates_ ? arrived_by_immediate(verify) : arrived_in_memory(verify))) return false;
+  const bool found = immediates_ ? arrived_by_immediate(verify) : arrived_in_memory(verify);
+  patience_.looked(found);
+  if (!found) return false;
   ++received_;
   return true;
 }

@@ -9,6 +9,7 @@
 #include "perf/endpoint.h"
 #include "perf/exchange.h"
 #include "perf/memory.h"
+#include "perf/patience.h"
 #include "perf/pattern.h"
 #include "perf/result.h"
 #include "perf/watch.h"
@@ -51,6 +52,7 @@ class PingPong {
   std::uint64_t completed_ = 0;
   std::uint64_t received_ = 0;
   unsigned torn_ = 0;
+  Patience patience_;
   std::string wrong_;
 };
 

@@ -74,7 +74,9 @@ void Sender::post_all() {
 }
 
 void Sender::reap() {
-  for (const ibv_wc& wc : endpoint_.poll_sends()) {
+  const auto found = endpoint_.poll_sends();
+  patience_.looked(!found.empty());
+  for (const ibv_wc& wc : found) {
     Flow& flow = flows_.at(Endpoint::qp_of(wc));
     const std::uint64_t completed = Endpoint::message_of(wc) + 1;
     completed_ += completed - flow.completed;

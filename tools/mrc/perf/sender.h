@@ -10,6 +10,7 @@
 
 #include "perf/endpoint.h"
 #include "perf/memory.h"
+#include "perf/patience.h"
 #include "perf/pattern.h"
 #include "perf/result.h"
 #include "perf/watch.h"
@@ -65,6 +66,7 @@ class Sender {
   std::int64_t peak_ns_ = 0;
   std::uint64_t peak_completed_ = 0;
   double peak_per_second_ = 0;
+  Patience patience_;
 };
 
 }  // namespace mrc::tool::perf
