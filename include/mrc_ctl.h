@@ -7,7 +7,7 @@
  * The three kinds of profiles live alike: INIT -> OFFLINE -> ONLINE -> OFFLINE -> INIT, any other
  * step is EINVAL. Leaving ONLINE gives EBUSY while somebody uses the profile.
  *
- * Functions return 0 or a positive errno value unless said otherwise; docs/ctl.md lists the errors.
+ * Functions return 0 or a positive errno value unless said otherwise; docs/controller.md has more.
  */
 #ifndef MRC_CTL_H
 #define MRC_CTL_H
