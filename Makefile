@@ -8,6 +8,7 @@ ifneq ($(origin SECONDS),command line)
 SECONDS := 60
 endif
 SINCE ?=
+PREFIX ?= /usr/local
 
 # $(call build,preset): configure and build.
 build = cmake --preset $(1) >/dev/null && cmake --build --preset $(1) -j $(JOBS)
@@ -26,7 +27,7 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench callgrind \
-        asan tsan clang coverage lint format clean setup
+        asan tsan clang coverage lint format install clean setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +103,10 @@ lint: setup ## check format, naming and house rules (SINCE=<commit> for changed 
 format: setup ## lay out all C++ files with clang-format
 	@find src plugins tools tests fuzz bench -name '*.h' -o -name '*.cc' 2>/dev/null | \
 	 xargs -r clang-format-14 -i
+
+install: setup ## build and install under PREFIX (/usr/local), or there under DESTDIR
+	@$(call build,release)
+	@cmake --install build/release --prefix $(PREFIX)
 
 clean: ## remove all build products
 	rm -rf build

@@ -42,10 +42,10 @@ void log_failure(nic::Device& device, QpNumber number) {
   const char* name = device.config().name.c_str();
   try {
     const nic::QpReport report = found->second->nic().report();
-    log(LogLevel::kWarn, "%s queue pair %u: %s", name, static_cast<std::uint32_t>(number),
+    log(LogLevel::kWarn, "%s queue pair 0x%06x: %s", name, static_cast<std::uint32_t>(number),
         report.explanation.c_str());
   } catch (const std::bad_alloc&) {
-    log(LogLevel::kWarn, "%s queue pair %u failed", name, static_cast<std::uint32_t>(number));
+    log(LogLevel::kWarn, "%s queue pair 0x%06x failed", name, static_cast<std::uint32_t>(number));
   }
 }
 

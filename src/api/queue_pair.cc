@@ -330,9 +330,9 @@ int QueuePair::to_rtr(const Attributes& wanted) {
   settings.mpr_dest = wanted.mrc.mpr.mpr_dest;
   settings.dynamic_mpr = (wanted.mrc.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0;
   if (settings.path_mtu < mtu_bytes(wanted.verbs.path_mtu)) {
-    log(LogLevel::kInfo, "queue pair %u: the program asks for packets of %u bytes, %s carries %u",
-        number(), mtu_bytes(wanted.verbs.path_mtu), device_->config().name.c_str(),
-        settings.path_mtu);
+    log(LogLevel::kInfo,
+        "queue pair 0x%06x: the program asks for packets of %u bytes, %s carries %u", number(),
+        mtu_bytes(wanted.verbs.path_mtu), device_->config().name.c_str(), settings.path_mtu);
   }
   return pair_->to_rtr(peer);
 }

@@ -94,7 +94,8 @@ class Generator:
         if name in SINCE_1_0_1 and (self.old_ctl if "_ctl_" in name else self.old_app):
             # A program of that time may have a function of that name itself.
             self.add(f"static int {name};")
-            self.lines.append(f"int* use_{name}(void);\nint* use_{name}(void) {{ return &{name}; }}")
+            self.lines.append(f"int* use_{name}(void);")
+            self.lines.append(f"int* use_{name}(void) {{ return &{name}; }}")
             return
         probe = f"extern {result} (*probe_{name})({parameters or 'void'});"
         self.lines.append(probe)
@@ -169,7 +170,8 @@ class Tester:
             self.expect(not compiled, f"{newer} does not compile")
             oldest = f"{macro}_VER_USED={form}(0,0,0)"
             compiled, errors = self.compile(empty, False, [oldest], strict=False)
-            self.expect(compiled and "warning" in errors, f"{oldest} compiles with a warning", errors)
+            warned = compiled and "warning" in errors
+            self.expect(warned, f"{oldest} compiles with a warning", errors)
 
 
 def main():

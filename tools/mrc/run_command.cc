@@ -44,7 +44,7 @@ CLI::App* RunCommand::declare(CLI::App& program) {
                  "its functions up themselves, such as NCCL");
   app_->add_flag("--print", print_, "Print the settings as shell commands; run nothing");
   app_->footer(
-      "Devices of real cards are shown too, after ours. Set-user-ID programs ignore these settings.\n"
+      "Devices of real cards are shown too, after ours. Set-user-ID programs ignore the settings.\n"
       "Examples:\n"
       "  mrc run ibv_devinfo\n"
       "  mrc run ib_write_bw -d mrc0 -F\n"

@@ -70,7 +70,7 @@ def alone(setup, way, command):
 
 
 def pair(setup, way, command):
-    """A server and a client of the same program. The client is started until the server is there."""
+    """A server and a client of one program. The client is started until the server is there."""
     command = [*command, "-p", str(random.SystemRandom().randrange(30_001, 32_000))]
     server = setup.run(way, command)
     try:
