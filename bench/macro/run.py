@@ -27,6 +27,8 @@ MTU = 9000
 # Order of a round: ours stands beside the one it is compared with.
 PEERS = {"iperf3": peers.iperf3, "sockperf": peers.sockperf, "fi_latency": peers.fi_latency,
          "fi_bandwidth": peers.fi_bandwidth}
+PROGRAMS = {"iperf3": "iperf3", "sockperf": "sockperf", "fi_latency": "fi_pingpong",
+            "fi_bandwidth": "fi_pingpong"}
 OURS = ["write_bw", "write_lat", "message_rate", "immediates", "sixteen_qps", "thousand_qps",
         "plane_loss"]
 # Title, unit, measurement, figure.
@@ -160,7 +162,7 @@ def main():
     chosen = choose(arguments)
     if not chosen or arguments.rounds < 1 or arguments.seconds < 1:
         parser.error(f"nothing to measure; names are: {', '.join([*PEERS, *OURS])}")
-    need(["ip", "iperf3", "sockperf", "fi_pingpong"])
+    need(["ip", *{PROGRAMS[name] for name in chosen if name in PROGRAMS}])
     if not arguments.peers_only and not arguments.mrc.exists():
         netns.skip(f"there is no {arguments.mrc} (make macrobench builds it)")
     load = os.getloadavg()[0]

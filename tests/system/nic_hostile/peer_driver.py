@@ -12,18 +12,20 @@ import unittest
 WAIT_S = 90
 UDP_PORTS_PER_TEST = 256
 FIRST_UDP_PORT = 10240
+UDP_RANGES = 87  # below the ports that the kernel hands out by itself
 
 Region = collections.namedtuple("Region", "name bytes address rkey")
 QueuePair = collections.namedtuple("QueuePair", "name number psn")
 
-# Of a connection that should survive, and of one whose peer is going to die (some 0.3 s).
+# Timeout, linear and exponential retries: of a connection that should survive whatever happens, and
+# of one whose peer is going to die (about 1.5 s).
 PATIENT = (14, 7, 12)
-IMPATIENT = (14, 4, 2)
+IMPATIENT = (16, 7, 3)
 
 
 def environment(state_directory):
     """Variables that keep a test away from other tests and from the host's configuration."""
-    port = FIRST_UDP_PORT + os.getpid() % 170 * UDP_PORTS_PER_TEST
+    port = FIRST_UDP_PORT + os.getpid() % UDP_RANGES * UDP_PORTS_PER_TEST
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MRC_")}
     # Some peers leave without cleaning up on purpose.
     no_leaks = f"{kept.get('ASAN_OPTIONS', '')}:detect_leaks=0".lstrip(":")
