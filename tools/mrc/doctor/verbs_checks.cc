@@ -50,7 +50,7 @@ std::string own_directory() {
 std::string find_library(const std::string& name) {
   const std::string here = own_directory();
   for (const char* folder : {MRC_LIBRARY_FOLDER, "../../lib", "../lib"}) {
-    const std::string path = here + "/" + folder + "/" + name;
+    std::string path = fmt::format("{}/{}/{}", here, folder, name);
     if (access(path.c_str(), R_OK) == 0) return path;
   }
   return {};
