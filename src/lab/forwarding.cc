@@ -81,23 +81,34 @@ std::uint32_t entropy_of(std::span<const std::byte> frame) {
   return std::uint32_t{u16(frame, kIpAt + 2)} << 16 | port;
 }
 
-fabric::Path path_for(const fabric::Routing& routing, unsigned plane, std::uint32_t entropy) {
-  fabric::Path path;
-  if (routing.path_of(entropy, path) && path.plane == plane) return path;
-  const fabric::Topology& topology = routing.topology();
-  const unsigned ways = (entropy & 0xFFFF) % topology.paths_per_plane();
-  const unsigned t1_count = topology.t1_per_pod();
-  return {.plane = static_cast<std::uint8_t>(plane),
-          .t1 = static_cast<std::uint16_t>(ways % t1_count),
-          .t2 = static_cast<std::uint16_t>(ways / t1_count)};
-}
-
 }  // namespace
 
 const char* drop_cause_name(DropCause cause) {
   static constexpr const char* kNames[kDropCauses] = {
       "malformed", "no_route", "hop_limit", "full", "down", "loss", "black_hole", "host"};
   return kNames[static_cast<unsigned>(cause)];
+}
+
+TunnelPaths::TunnelPaths(const fabric::Routing& routing)
+    : routing_(&routing),
+      known_(std::size_t{routing.topology().hosts()} * routing.topology().planes()) {}
+
+fabric::Path TunnelPaths::path_of(unsigned plane, unsigned host, std::uint32_t entropy) {
+  fabric::Path path;
+  if (routing_->path_of(entropy, path) && path.plane == plane) return path;
+  const fabric::Topology& topology = routing_->topology();
+  auto& known = known_[std::size_t{host} * topology.planes() + plane];
+  const unsigned paths = topology.paths_per_plane();
+  unsigned way = (entropy & 0xFFFF) % paths;
+  if (const auto found = known.find(entropy); found != known.end()) {
+    way = found->second;
+  } else if (known.size() < kMaxKnown) {
+    way = static_cast<unsigned>(known.size()) % paths;
+    known.emplace(entropy, static_cast<std::uint16_t>(way));
+  }
+  return {.plane = static_cast<std::uint8_t>(plane),
+          .t1 = static_cast<std::uint16_t>(way % topology.t1_per_pod()),
+          .t2 = static_cast<std::uint16_t>(way / topology.t1_per_pod())};
 }
 
 Step forward_frame(const fabric::Routing& routing, const fabric::Node& at,
@@ -116,8 +127,8 @@ Step forward_frame(const fabric::Routing& routing, const fabric::Node& at,
           .cause = DropCause::kNoRoute};
 }
 
-bool enter_tunnel(const fabric::Routing& routing, unsigned plane, unsigned source, FramePool& pool,
-                  FrameId id, DropCause& cause) {
+bool enter_tunnel(const fabric::Routing& routing, TunnelPaths& paths, unsigned plane,
+                  unsigned source, FramePool& pool, FrameId id, DropCause& cause) {
   const std::span<std::byte> plain = pool.bytes(id);
   cause = DropCause::kMalformed;
   if (!is_ipv6(plain)) return false;
@@ -127,7 +138,7 @@ bool enter_tunnel(const fabric::Routing& routing, unsigned plane, unsigned sourc
   const auto destination = host_of_address(plane, to);
   if (!destination || *destination >= routing.topology().hosts()) return false;
   const wire::IpAddress carrier =
-      routing.carrier(source, *destination, path_for(routing, plane, entropy_of(plain)));
+      routing.carrier(source, *destination, paths.path_of(plane, source, entropy_of(plain)));
   const wire::IpAddress from = address_at(plain, kSourceAt);
   const std::size_t payload = plain.size() - kIpAt;
 

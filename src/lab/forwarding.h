@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
+#include <vector>
 
 #include "fabric/routing.h"
 #include "lab/frame_pool.h"
@@ -38,13 +40,25 @@ struct Step {
 Step forward_frame(const fabric::Routing& routing, const fabric::Node& at,
                    std::span<std::byte> frame);
 
+// Which path the entropy of a plain frame (flow label and UDP source port) stands for. The EV of a
+// path of the plane means that path. All other values get the paths in turn, in the order in which
+// a host's port first uses them, so that as many of them as there are paths use every path once.
+class TunnelPaths {
+ public:
+  explicit TunnelPaths(const fabric::Routing& routing);
+  fabric::Path path_of(unsigned plane, unsigned host, std::uint32_t entropy);
+
+ private:
+  static constexpr std::size_t kMaxKnown = 4'096;  // of a port; what comes later is spread by value
+  const fabric::Routing* routing_;
+  std::vector<std::unordered_map<std::uint32_t, std::uint16_t>> known_;  // by host and plane
+};
+
 // At the cable of host `source`: an IPv6 frame to the address of another host becomes an SRv6
-// frame, as by a route with encapsulation in the host's kernel. The path follows from the entropy
-// (flow label and UDP source port): the EV of a path of this plane means that path, and other
-// values are spread over all. Frames that are SRv6 already stay as they are. False with a cause:
-// to be dropped.
-bool enter_tunnel(const fabric::Routing& routing, unsigned plane, unsigned source, FramePool& pool,
-                  FrameId frame, DropCause& cause);
+// frame, as by a route with encapsulation in the host's kernel. Frames that are SRv6 already stay
+// as they are. False with a cause: to be dropped.
+bool enter_tunnel(const fabric::Routing& routing, TunnelPaths& paths, unsigned plane,
+                  unsigned source, FramePool& pool, FrameId frame, DropCause& cause);
 
 // How a port treats a frame, by the code point of its outermost header.
 struct FrameClass {

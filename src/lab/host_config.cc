@@ -13,10 +13,8 @@
 namespace mrc::lab {
 namespace {
 
-// A queue pair without a profile draws its paths at random. So many for each real path that hardly
-// one is left out, within reason.
-constexpr unsigned kEvsPerPath = 4;
-constexpr unsigned kMinEvs = 4;
+// A queue pair without a profile draws entropy values at random, and the lab gives each of them a
+// path of its own (see TunnelPaths). More paths than this are used in part.
 constexpr unsigned kMaxEvs = 64;
 
 std::string quoted(const std::string& text) {
@@ -32,7 +30,7 @@ std::string quoted(const std::string& text) {
 
 std::string host_config(const fabric::Topology& topology, const Directory& directory,
                         unsigned host) {
-  const unsigned evs = std::clamp(kEvsPerPath * topology.paths_per_plane(), kMinEvs, kMaxEvs);
+  const unsigned evs = std::min(topology.paths_per_plane(), kMaxEvs);
   std::string text = fmt::format(
       "# Host {} of lab {}. Made by `mrc lab up`, gone with `mrc lab down`.\n"
       "[device.mrc0]\n"

@@ -44,6 +44,7 @@ Network::Network(const fabric::Routing& routing, const NetworkOptions& options, 
     : routing_(&routing),
       pool_(&pool),
       hosts_(&hosts),
+      tunnels_(routing),
       format_(options.format),
       random_(options.seed),
       counters_(routing.topology().link_count()) {
@@ -99,7 +100,7 @@ void Network::send(Picoseconds now, Picoseconds earliest, unsigned plane, unsign
                    FrameId frame) {
   const LinkId link = topology().host_up(plane, host);
   DropCause cause{};
-  if (!enter_tunnel(*routing_, plane, host, *pool_, frame, cause)) {
+  if (!enter_tunnel(*routing_, tunnels_, plane, host, *pool_, frame, cause)) {
     drop(link, cause, frame);
     return;
   }

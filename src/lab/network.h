@@ -165,6 +165,7 @@ class Network {
   const fabric::Routing* routing_;
   FramePool* pool_;
   HostSide* hosts_;
+  TunnelPaths tunnels_;
   wire::FrameFormat format_;
   Prng random_;
   std::array<fabric::QueuePolicy, 3> policies_;  // within the fabric, to a host, of a host

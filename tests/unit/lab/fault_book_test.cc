@@ -1,0 +1,88 @@
+// Faults of a running lab.
+#include "lab/fault_book.h"
+
+#include <gtest/gtest.h>
+
+#include "lab_frames.h"
+
+namespace mrc::lab::test {
+namespace {
+
+using fabric::FaultAction;
+using Kind = FaultAction::Kind;
+
+class Book : public ::testing::Test {
+ protected:
+  void add(const char* text, fabric::Picoseconds now = 0) {
+    book.add(fabric::parse_fault(text, topology), now);
+  }
+  std::vector<FaultAction> due(fabric::Picoseconds now) {
+    std::vector<FaultAction> actions;
+    FaultAction action;
+    while (book.next(now, action))
+      actions.push_back(action);
+    return actions;
+  }
+
+  fabric::Topology topology{small_fabric()};
+  FaultBook book;
+};
+
+TEST_F(Book, BeginsAndEndsFaultsAtTheirTime) {
+  add("t0:0>t1:1/plane:0 down @10us for 5us", 1'000'000);
+  EXPECT_EQ(book.next_time(), 11'000'000);
+  EXPECT_TRUE(due(10'999'999).empty());
+  auto actions = due(11'000'000);
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_EQ(actions[0].kind, Kind::kDown);
+  EXPECT_EQ(actions[0].link, topology.t0_up(0, 0, 1));
+  EXPECT_TRUE(book.entries().at(0).active);
+  actions = due(16'000'000);
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_EQ(actions[0].kind, Kind::kUp);
+  EXPECT_TRUE(book.entries().empty());
+  EXPECT_EQ(book.next_time(), fabric::kForever);
+}
+
+TEST_F(Book, FlapsForEver) {
+  add("t0:0>t1:1/plane:0 flap 1ms/3ms @0");
+  unsigned downs = 0;
+  for (const FaultAction& action : due(10'000'000'000'000))
+    if (action.kind == Kind::kDown) ++downs;
+  EXPECT_EQ(downs, 2'501U);
+  EXPECT_NE(book.next_time(), fabric::kForever);
+}
+
+TEST_F(Book, HealingEndsWhatIsAndWhatWouldCome) {
+  add("t0:0/t1:*/plane:0 down @0");
+  add("t0:0>t1:1/plane:0 loss 1% @0");
+  add("t0:0>t1:1/plane:0 down @1s");
+  due(0);
+  std::vector<FaultAction> actions;
+  const std::vector<fabric::LinkId> links = {topology.t0_up(0, 0, 1), topology.t1_down(0, 1, 0)};
+  EXPECT_EQ(book.heal(links, 5, actions), 3U);
+  unsigned ups = 0;
+  unsigned losses = 0;
+  for (const FaultAction& action : actions) {
+    if (action.kind == Kind::kUp) ++ups;
+    if (action.kind == Kind::kLoss) ++losses;
+    EXPECT_EQ(action.value, 0);
+  }
+  EXPECT_EQ(ups, 2U);
+  EXPECT_EQ(losses, 1U);
+  EXPECT_EQ(book.next_time(), fabric::kForever);
+  ASSERT_EQ(book.entries().size(), 1U);  // the other cables of that T0 are still down
+  EXPECT_TRUE(book.entries()[0].active);
+}
+
+TEST_F(Book, TheWeakerOfTwoFaultsHoldsWhenTheOtherEnds) {
+  add("t0:0>t1:1/plane:0 rate 50% @0");
+  add("t0:0>t1:1/plane:0 rate 10% @1us for 1us");
+  due(1'000'000);
+  const auto actions = due(2'000'000);
+  ASSERT_EQ(actions.size(), 1U);
+  EXPECT_EQ(actions[0].value, 0.5);
+}
+
+}  // namespace
+}  // namespace mrc::lab::test
