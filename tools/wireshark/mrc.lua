@@ -291,11 +291,11 @@ end
 -- By interface, addresses and queue pair: the highest PSN, without wrapping, and where each was
 -- seen first.
 local streams = {}
--- By frame number: what was found when the frame was new. Frames may be dissected again in any
--- order.
+-- By frame number and place in the train: what was found when the frame was new. Frames may be
+-- dissected again in any order.
 local findings = {}
--- The packet dissected last, for the statistics.
-local last_packet = {}
+-- The packets of the frame dissected last, for the statistics.
+local last_frame = {}
 
 -- No window is larger; a PSN further back belongs to a new connection of the same number.
 local max_window = 255 * 128
@@ -317,14 +317,15 @@ local function find_stream(p, pinfo)
 end
 
 -- The frame in which this PSN of a write was first seen, if that was not this one.
-local function analyse(p, pinfo, around)
+local function analyse(p, pinfo, around, place)
   local number = pinfo.number
-  local found = findings[number]
+  local key = number .. " " .. place
+  local found = findings[key]
   if found or not around.ip or is_quoted() then
     return found or {}
   end
   found = {}
-  findings[number] = found
+  findings[key] = found
   local stream = find_stream(p, pinfo)
   local ahead = wire.psn_plus(p.psn, -stream.highest)
   if ahead >= 0x800000 then ahead = ahead - 0x1000000 end
@@ -341,10 +342,6 @@ local function analyse(p, pinfo, around)
     stream.seen[psn] = { frame = number, trimmed = p.trimmed }
   end
   return found
-end
-
-function mrc.init()
-  streams, findings, last_packet = {}, {}, {}
 end
 
 ---------------------------------------------------------------------------------------------------
@@ -550,16 +547,24 @@ local function show_problems(p, tvb, tree)
   if reason then tree:add_proto_expert_info(e.refused, "Endpoints drop this packet: " .. reason) end
 end
 
-local function dissect(tvb, pinfo, tree)
-  local around = surroundings(tvb, pinfo)
+-- The ICRC of the packet looked at last: the decision whose packet it is needs it as well.
+local last_icrc = {}
+local function icrc_status(tvb, pinfo, around)
+  local key = table.concat({ pinfo.number, tvb:offset(), tvb:reported_len() }, " ")
+  if last_icrc.key ~= key then
+    local status, expected = wire.icrc_status(tvb, around)
+    last_icrc = { key = key, status = status, expected = expected }
+  end
+  return last_icrc.status, last_icrc.expected
+end
+
+-- Shows one packet and returns its text and what the statistics need.
+local function dissect_packet(tvb, pinfo, tree, around, place)
   local p = wire.read_packet(tvb, around.trim)
   local status, expected = wire.icrc_unchecked, nil
-  if mrc.prefs.check_icrc then status, expected = wire.icrc_status(tvb, around) end
-  local found = wire.is_write(p.opcode) and p.at.BTH and analyse(p, pinfo, around) or {}
+  if mrc.prefs.check_icrc then status, expected = icrc_status(tvb, pinfo, around) end
+  local found = wire.is_write(p.opcode) and p.at.BTH and analyse(p, pinfo, around, place) or {}
   local text = packet_text(p)
-  pinfo.cols.protocol = "MRC"
-  pinfo.cols.info = text .. flags_text(p, around, found, status)
-
   local top = tree:add(mrc, tvb(), "Multipath Reliable Connection, " .. text)
   show_headers(p, tvb, top)
   show_tail(p, tvb, top)
@@ -567,8 +572,39 @@ local function dissect(tvb, pinfo, tree)
   show_surroundings(p, tvb, top, around)
   show_findings(p, tvb, top, found)
   show_problems(p, tvb, top)
-  last_packet = { number = pinfo.number, packet = p, around = around }
-  return tvb:captured_len()
+  return text .. flags_text(p, around, found, status), { packet = p, around = around }
+end
+
+function mrc.init()
+  streams, findings, last_frame, last_icrc = {}, {}, {}, {}
+end
+
+-- The length of the packets in this datagram; its own unless it is a train.
+local function step_of(tvb, pinfo, around)
+  local total = tvb:reported_len()
+  if not mrc.prefs.check_icrc or icrc_status(tvb, pinfo, around) ~= wire.icrc_wrong then
+    return total
+  end
+  return wire.train_step(tvb, around) or total
+end
+
+local function dissect(tvb, pinfo, tree)
+  local around = surroundings(tvb, pinfo)
+  local total, step = tvb:reported_len(), step_of(tvb, pinfo, around)
+  pinfo.cols.protocol = "MRC"
+  last_frame = { number = pinfo.number }
+  if step == total then
+    pinfo.cols.info, last_frame[1] = dissect_packet(tvb, pinfo, tree, around, 1)
+    return tvb:captured_len()
+  end
+  local texts = {}
+  for at = 0, total - 1, step do
+    local part, place = tvb(at, math.min(step, total - at)):tvb(), #texts + 1
+    texts[place], last_frame[place] =
+      dissect_packet(part, pinfo, tree, wire.around_part(around, part:reported_len()), place)
+  end
+  pinfo.cols.info = ("%d packets: %s"):format(#texts, table.concat(texts, " | "))
+  return total
 end
 
 ---------------------------------------------------------------------------------------------------
@@ -591,10 +627,12 @@ local function is_sound(tvb, pinfo, proof)
   if not has_our_opcode(tvb) then return false end
   local around = surroundings(tvb, pinfo)
   local p = wire.read_packet(tvb, around.trim)
-  if not p.at.BTH or wire.refusal(p) then return false end
-  if not proof then return true end
-  if tvb:captured_len() < tvb:reported_len() then return true end
-  return wire.icrc_status(tvb, around) == wire.icrc_good
+  if not p.at.BTH then return false end
+  local whole = tvb:captured_len() == tvb:reported_len()
+  local sound = not wire.refusal(p)
+  if sound and (not proof or not whole) then return true end
+  return sound and icrc_status(tvb, pinfo, around) == wire.icrc_good or
+         wire.train_step(tvb, around) ~= nil
 end
 
 -- What is not ours goes to whom the port belonged. A packet that is too short for that dissector
@@ -645,6 +683,7 @@ local function register_ports()
 end
 
 function mrc.prefs_changed()
+  last_icrc = {}
   register_ports()
 end
 register_ports()
@@ -655,4 +694,4 @@ mrc:register_heuristic("udp", function(tvb, pinfo, tree)
   return true
 end)
 
-stats.register(wire, function() return last_packet end)
+stats.register(wire, function() return last_frame end)

@@ -66,7 +66,7 @@ local function give_up(complaint)
 end
 
 -- Counts what passes `filter` and prints the table at the end.
-local function listen(filter, wire, last_packet)
+local function listen(filter, wire, last_frame)
   local rows, count = new_table()
   local made, listener = pcall(Listener.new, "frame",
                                filter and "mrc && (" .. filter .. ")" or "mrc")
@@ -75,9 +75,14 @@ local function listen(filter, wire, last_packet)
     return
   end
   function listener.packet(pinfo)
-    local last = last_packet()
-    if last.number ~= pinfo.number or not last.packet.at.BTH then return end
-    count_packet(wire, count, last.packet, last.around, tostring(pinfo.src), tostring(pinfo.dst))
+    local last = last_frame()
+    if last.number ~= pinfo.number then return end
+    for _, entry in ipairs(last) do
+      if entry.packet.at.BTH then
+        count_packet(wire, count, entry.packet, entry.around, tostring(pinfo.src),
+                     tostring(pinfo.dst))
+      end
+    end
   end
   function listener.draw()
     print_table(rows)
@@ -89,15 +94,15 @@ end
 
 local stats = {}
 
--- `wire` is mrc_wire.lua; `last_packet` returns number, packet and surroundings of the packet
--- dissected last.
-function stats.register(wire, last_packet)
+-- `wire` is mrc_wire.lua; `last_frame` returns the number of the frame dissected last and,
+-- by place, packet and surroundings of what is in it.
+function stats.register(wire, last_frame)
   register_stat_cmd_arg("mrc,ev", function(argument)
     local rest = argument and argument:match("^mrc,ev(.*)$") or ""
     if rest ~= "" and not rest:match("^,.") then
       give_up(("'%s' should be mrc,ev or mrc,ev,filter"):format(argument))
     else
-      listen(rest ~= "" and rest:sub(2) or nil, wire, last_packet)
+      listen(rest ~= "" and rest:sub(2) or nil, wire, last_frame)
     end
   end)
 end

@@ -94,27 +94,75 @@ local function masked_ip(around)
          ip:sub(9)
 end
 
--- Of a packet that was captured whole; nil where the headers around it are not known.
-local function expected_icrc(tvb, around)
-  local length = tvb:reported_len() - 4
-  if not around.ip or not around.udp or length < 12 or tvb:captured_len() < length then
-    return nil
-  end
-  local transport = tvb:raw(0, length)
+-- Of a transport part without ICRC, given as bytes.
+local function expected_icrc(transport, around)
   return crc32(("\255"):rep(8) .. masked_ip(around) .. around.udp:sub(1, 6) .. "\255\255" ..
                transport:sub(1, 4) .. "\255" .. transport:sub(6))
 end
 
+local function ends_with_icrc(bytes, around)
+  local b1, b2, b3, b4 = bytes:byte(-4, -1)
+  local expected = expected_icrc(bytes:sub(1, -5), around)
+  return ((b4 * 256 + b3) * 256 + b2) * 256 + b1 == expected, expected
+end
+
+-- Whether the ICRC of a packet is right, and what it should be.
 function wire.icrc_status(tvb, around)
   local reported = tvb:reported_len()
-  if around.trim or reported < 4 or tvb:captured_len() < reported then
+  if around.trim or not around.ip or not around.udp or reported < 16 or
+     tvb:captured_len() < reported then
     return wire.icrc_unchecked
   end
-  local expected = expected_icrc(tvb, around)
-  if not expected then
-    return wire.icrc_unchecked
+  local right, expected = ends_with_icrc(tvb:raw(0, reported), around)
+  return right and wire.icrc_good or wire.icrc_wrong, expected
+end
+
+---------------------------------------------------------------------------------------------------
+-- Trains: several packets in one datagram, as captures show them where the kernel or the network
+-- card cuts later. All are of one length; only the last may be shorter.
+
+local smallest_packet = 20
+-- What looks like the beginning of a second packet may be payload.
+local max_guesses = 8
+
+local function put_u16(bytes, at, value)
+  return bytes:sub(1, at - 1) .. string.char(rshift(value, 8), band(value, 0xFF)) ..
+         bytes:sub(at + 2)
+end
+
+-- The surroundings of one packet of a train.
+function wire.around_part(around, length)
+  local part = {}
+  for key, value in pairs(around) do
+    part[key] = value
   end
-  return tvb(reported - 4, 4):le_uint() == expected and wire.icrc_good or wire.icrc_wrong, expected
+  local udp_length = length + 8
+  part.udp = put_u16(around.udp, 5, udp_length)
+  part.ip = put_u16(around.ip, around.is_v4 and 3 or 5,
+                    around.is_v4 and udp_length + 20 or udp_length)
+  return part
+end
+
+-- The length of the packets of a train that was captured whole; nil if this is none.
+function wire.train_step(tvb, around)
+  local total = tvb:reported_len()
+  if around.trim or not around.ip or not around.udp or total < 2 * smallest_packet or
+     tvb:captured_len() < total then
+    return nil
+  end
+  local bytes, guesses = tvb:raw(0, total), 0
+  local pkey, at = bytes:sub(3, 4), smallest_packet + 3
+  while guesses < max_guesses do
+    at = bytes:find(pkey, at, true)
+    if not at or at > total - smallest_packet + 3 then return nil end
+    local step = at - 3
+    if step % 4 == 0 and wire.opcodes[bytes:byte(step + 1)] and
+       band(bytes:byte(step + 2), 0x0F) == 0 then
+      guesses = guesses + 1
+      if ends_with_icrc(bytes:sub(1, step), wire.around_part(around, step)) then return step end
+    end
+    at = at + 1
+  end
 end
 
 ---------------------------------------------------------------------------------------------------

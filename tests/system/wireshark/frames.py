@@ -117,6 +117,18 @@ def frame(transport, *, version=6, entropy=0x0001C007, port=PORT, tos=0x10, oute
     return ETHERNET + (b"\x08\x00" if version == 4 else b"\x86\xdd") + packet
 
 
+def train(transports, *, version=4, entropy=0xC007, port=PORT):
+    """Several packets in one datagram; each ICRC is that of the packet on its own."""
+    parts = [frame(transport, version=version, entropy=entropy, port=port)[14:]
+             for transport in transports]
+    start = (20 if version == 4 else 40) + 8
+    body = b"".join(part[start:] for part in parts)
+    udp = udp_header(entropy, port, len(body))
+    length = len(udp) + len(body)
+    ip = ipv4(bytes(length)) if version == 4 else ipv6(length, label=entropy >> 16)
+    return ETHERNET + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + udp + body
+
+
 def damaged(whole, index=-1):
     copy = bytearray(whole)
     copy[index] ^= 0x01

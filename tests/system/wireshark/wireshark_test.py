@@ -266,6 +266,32 @@ class Sequences(DissectorTest):
         self.assertEqual([row["mrc.first_frame"] for row in rows], ["", ""])
 
 
+class Trains(DissectorTest):
+    NAMES = ["mrc.psn", "mrc.icrc.status", "mrc.payload_length", "mrc.expert.refused"]
+
+    def test_packets_that_the_kernel_has_yet_to_cut_are_told_apart(self):
+        writes = [frames.write_only(b"\xff" * 400, psn=psn) for psn in (7, 8)]
+        writes.append(frames.write_only(b"last", psn=9))
+        for version, port in ((4, 4791), (6, 4791), (4, 9999)):
+            with self.subTest(version=version, port=port):
+                whole = frames.train(writes, version=version, port=port)
+                self.assertEqual(
+                    self.show_one(whole, *self.NAMES), ["7,8,9", "1,1,1", "400,400,4", ""])
+
+    def test_each_packet_of_a_train_counts(self):
+        capture = self.tshark.home / "train.pcap"
+        whole = frames.train([frames.write_only(psn=7), frames.write_only(psn=7)])
+        frames.write_capture(capture, [whole])
+        out = self.tshark.run(capture, "-q", "-z", "mrc,ev")
+        self.assertRegex(out, r"10\.0\.0\.1 +0x0000c007 +2 +16 ")
+
+    def test_a_damaged_packet_of_a_train_is_found(self):
+        whole = frames.train([frames.write_only(psn=psn) for psn in (7, 8, 9)])
+        size = len(frames.write_only()) + 4
+        self.assertEqual(
+            self.show_one(frames.damaged(whole, -size - 1), "mrc.icrc.status"), "1,0,1")
+
+
 class Recognition(DissectorTest):
     def is_mrc(self, frame, *arguments):
         return self.show_one(frame, "mrc", arguments=arguments) != ""
@@ -374,6 +400,8 @@ class HostileInput(DissectorTest):
         opcode = rng.choice((0xC6, 0xC9, 0xCA, 0xCB, 0xD1, 0xD8, 0xD9, 0xDC, 0xDD, 0xDE, 0xD0))
         transport = bytes([opcode, 0]) + rng.randbytes(rng.randrange(0, 70))
         tos = rng.choice((0x10, 12 << 2, 16 << 2, 0x13))
+        if rng.random() < 0.2:
+            return frames.train([transport + bytes(12), transport, transport[:30] + bytes(12)])
         return frames.frame(
             transport, version=rng.choice((4, 6)), tos=tos, port=rng.choice((4791, 4991, 5001)),
             carrier=None if rng.random() < 0.5 else frames.CARRIER, with_icrc=rng.random() < 0.5)
