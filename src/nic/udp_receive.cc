@@ -1,6 +1,5 @@
 #include "nic/udp_receive.h"
 
-#include <linux/in6.h>
 #include <netinet/udp.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 
 #include "base/prng.h"
 #include "nic/backend_class.h"
+#include "nic/udp_flow_label.h"
 
 namespace mrc::nic {
 namespace {
@@ -81,7 +81,7 @@ UdpReceiver::Notes UdpReceiver::read_notes(msghdr& header) {
       notes.traffic_byte = control_value<std::uint8_t>(*part);
     } else if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_TCLASS) {
       notes.traffic_byte = static_cast<std::uint8_t>(control_value<int>(*part));
-    } else if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_FLOWINFO) {
+    } else if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == kIpv6FlowInfo) {
       notes.flow_label = static_cast<std::uint16_t>(ntohl(control_value<std::uint32_t>(*part)));
     } else if (part->cmsg_level == SOL_UDP && part->cmsg_type == UDP_GRO) {
       notes.segment_bytes = static_cast<std::uint16_t>(control_value<int>(*part));

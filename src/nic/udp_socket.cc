@@ -1,11 +1,12 @@
 #include "nic/udp_socket.h"
 
 #include <linux/filter.h>
-#include <linux/in6.h>
 #include <netinet/udp.h>
 
 #include <cerrno>
 #include <cstring>
+
+#include "nic/udp_flow_label.h"
 
 namespace mrc::nic {
 namespace {
@@ -45,7 +46,7 @@ void set_receive_options(int socket, bool is_v4) {
     set_option(socket, IPPROTO_IP, IP_RECVTOS, 1);
   } else {
     set_option(socket, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-    set_option(socket, IPPROTO_IPV6, IPV6_FLOWINFO, 1);
+    set_option(socket, IPPROTO_IPV6, kIpv6FlowInfo, 1);
   }
 }
 
@@ -57,7 +58,7 @@ void set_send_options(int socket, bool is_v4, std::uint8_t traffic_class) {
   } else {
     set_option(socket, IPPROTO_IPV6, IPV6_TCLASS, traffic_class);
     set_option(socket, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0);
-    set_option(socket, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, 1);
+    set_option(socket, IPPROTO_IPV6, kIpv6FlowInfoSend, 1);
   }
   // What strangers send to the source port is thrown away in the kernel.
   sock_filter drop_all{};
@@ -100,12 +101,12 @@ bool is_local_address(const SocketAddress& at) {
 }
 
 bool lease_flow_label(int socket, std::uint32_t flow_label) {
-  in6_flowlabel_req request{};
-  request.flr_label = htonl(flow_label & IPV6_FLOWINFO_FLOWLABEL);
-  request.flr_action = IPV6_FL_A_GET;
-  request.flr_share = IPV6_FL_S_ANY;
-  request.flr_flags = IPV6_FL_F_CREATE;
-  return ::setsockopt(socket, IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &request, sizeof(request)) == 0;
+  Ipv6FlowLabelRequest request{};
+  request.label = htonl(flow_label & kIpv6FlowLabelMask);
+  request.action = kFlowLabelGet;
+  request.share = kFlowLabelSharedByAll;
+  request.flags = kFlowLabelCreate;
+  return ::setsockopt(socket, IPPROTO_IPV6, kIpv6FlowLabelManager, &request, sizeof(request)) == 0;
 }
 
 }  // namespace mrc::nic
