@@ -161,22 +161,23 @@ void Engine::take_posted(QueuePairImpl& qp) {
 // Who polls in vain while another thread has the lock lets it have the processor too: the holder
 // may be waiting for just this one.
 //
-// A poll that brought something home returns with it at once. What the engine owes the network for
-// it, answers above all, leaves with the next call, often behind the data the program posts in
-// reply, or with the engine thread when no call comes.
+// A poll that brought something home returns with it at once if the program polls without pause.
+// What the engine owes the network for it, answers above all, leaves with the next call, often
+// behind the data the program posts in reply, or with the engine thread when no call comes.
 void Engine::poll() {
   if (!lock_.try_lock()) {
     sched_yield();
     return;
   }
   now_ = clock();
+  const bool without_pause = polled_recently(now_);
   polled_at_.store(now_, std::memory_order_relaxed);
   if (more_work_) transmit();
   take_doorbells();
   something_home_ = false;
   receive();
   hand_out_results();
-  if (something_home_) {
+  if (something_home_ && without_pause) {
     more_work_ = true;
   } else {
     transmit();

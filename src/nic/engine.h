@@ -118,8 +118,6 @@ class Engine final : private Receiver {
   void take_posted(QueuePairImpl& qp);
   void hand_out_results();
   void transmit();
-  // Something was queued outside the usual ways; run soon.
-  void want_to_run() { more_work_ = true; }
   // Brings ports and denied paths in line with a controller's wishes.
   void apply_node_state(const NodeSnapshot& snapshot);
   void apply_ports();

@@ -63,52 +63,64 @@ QueuePairImpl::~QueuePairImpl() {
 int QueuePairImpl::to_init(const QpProfiles& profiles) {
   if (device_->in_child()) return EIO;
   if (state() != core::QpState::kReset) return EINVAL;
-  NodeState& node = device_->node();
-  // First counted as a user, so that the profile cannot go while its paths are prepared.
-  std::optional<std::uint64_t> ev_user;
-  std::optional<std::uint64_t> cc_user;
-  const auto give_up = [&](int error) {
-    if (ev_user) node.remove_user(ProfileKind::kEv, *ev_user);
-    if (cc_user) node.remove_user(ProfileKind::kCc, *cc_user);
-    return error;
-  };
+  try {
+    return init(profiles);
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
+}
+
+int QueuePairImpl::init(const QpProfiles& profiles) {
+  // First counted as a user, so that a profile cannot go while its paths are prepared.
+  ProfileUse use(device_->node());
   if (profiles.has_ev_profile) {
-    const int added = node.add_user(ProfileKind::kEv, profiles.ev_profile);
+    const int added = use.add(ProfileKind::kEv, profiles.ev_profile);
     if (added != 0) return added;
-    ev_user = profiles.ev_profile;
   }
   if (profiles.has_cc_profile) {
-    const int added = node.add_user(ProfileKind::kCc, profiles.cc_profile);
-    if (added != 0) return give_up(added);
-    cc_user = profiles.cc_profile;
+    const int added = use.add(ProfileKind::kCc, profiles.cc_profile);
+    if (added != 0) return added;
   }
-  const std::shared_ptr<const NodeSnapshot> snapshot = node.snapshot();
+  const std::shared_ptr<const NodeSnapshot> snapshot = device_->node().snapshot();
   core::QpInit init{.cc = device_->engine().default_cc(), .hints = profiles.hints};
   if (profiles.has_cc_profile) {
     const auto found = snapshot->cc_profiles.find(profiles.cc_profile);
-    if (found == snapshot->cc_profiles.end()) return give_up(ENOENT);
-    if (found->second.state != ProfileState::kOnline) return give_up(EINVAL);
+    if (found == snapshot->cc_profiles.end()) return ENOENT;
+    if (found->second.state != ProfileState::kOnline) return EINVAL;
     init.cc = found->second.cc;
   }
   const EngineGuard guard(device_->engine());
   PathProfiles& known = device_->engine().path_profiles();
   const PathProfileResult paths =
       profiles.has_ev_profile ? known.of_node(*snapshot, profiles.ev_profile) : known.own();
-  if (paths.error != 0) return give_up(paths.error);
+  if (paths.error != 0) return paths.error;
   init.ev_profile = &paths.profile->profile;
   init.ev_min_active = static_cast<std::uint16_t>(
       std::min<std::uint32_t>(paths.profile->min_active, paths.profile->profile.size()));
   const Status done = device_->engine().endpoint().init_qp(number_, init);
-  if (!done.ok()) return give_up(errno_of(done));
+  if (!done.ok()) return errno_of(done);
   e.paths = paths.profile;
-  e.ev_user = ev_user;
-  e.cc_user = cc_user;
+  e.use = std::move(use);
   set_state(core::QpState::kInit);
   return 0;
 }
 
 int QueuePairImpl::to_rtr(const QpPeer& peer) {
   if (device_->in_child()) return EIO;
+  try {
+    return ready_to_receive(peer);
+  } catch (const std::bad_alloc&) {
+    return give_up();
+  }
+}
+
+// The protocol ran out of memory half-way: what it has is not to be used any more.
+int QueuePairImpl::give_up() {
+  const int failed = to_error();
+  return failed == 0 ? ENOMEM : failed;
+}
+
+int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
   Engine& engine = device_->engine();
   const EngineGuard guard(engine);
   if (state() != core::QpState::kInit) return EINVAL;
@@ -119,24 +131,20 @@ int QueuePairImpl::to_rtr(const QpPeer& peer) {
   settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
   // An answer costs as much as a packet; a few packets share one unless the program wants more.
   if (settings.sack_threshold_bytes == 0) settings.sack_threshold_bytes = kSackThresholdBytes;
-  try {
-    if (setup_.last_byte_last) {
-      e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
-    }
-  } catch (const std::bad_alloc&) {
-    return ENOMEM;
+  if (setup_.last_byte_last) {
+    e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
   }
   const Result<Address> address = engine.peers().acquire(name);
   if (!address.ok()) return errno_of(address.status());
   settings.remote = address.value();
-  const Status done = engine.endpoint().ready_to_receive(number_, settings);
-  if (!done.ok()) {
-    engine.peers().release(address.value());
-    return errno_of(done);
-  }
   e.remote = name;
   e.remote_address = address.value();
   e.connected = true;
+  const Status done = engine.endpoint().ready_to_receive(number_, settings);
+  if (!done.ok()) {
+    disconnect();
+    return errno_of(done);
+  }
   e.rtr = settings;
   set_state(core::QpState::kReadyToReceive);
   return 0;
@@ -145,12 +153,16 @@ int QueuePairImpl::to_rtr(const QpPeer& peer) {
 int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
   if (device_->in_child()) return EIO;
   Engine& engine = device_->engine();
-  const EngineGuard guard(engine);
-  const Status done = engine.endpoint().ready_to_send(engine.clock(), number_, settings);
-  if (!done.ok()) return errno_of(done);
-  e.rts = settings;
-  accepts_immediates_.store(settings.max_wimm > 0, std::memory_order_relaxed);
-  set_state(core::QpState::kReadyToSend);
+  try {
+    const EngineGuard guard(engine);
+    const Status done = engine.endpoint().ready_to_send(engine.clock(), number_, settings);
+    if (!done.ok()) return errno_of(done);
+    e.rts = settings;
+    accepts_immediates_.store(settings.max_wimm > 0, std::memory_order_relaxed);
+    set_state(core::QpState::kReadyToSend);
+  } catch (const std::bad_alloc&) {
+    return give_up();
+  }
   return 0;
 }
 
@@ -176,8 +188,7 @@ int QueuePairImpl::to_reset() {
 
 // What was posted is gone without a completion, and so are completions nobody has polled yet.
 void QueuePairImpl::forget_work() {
-  std::optional<std::uint64_t> ev_user;
-  std::optional<std::uint64_t> cc_user;
+  ProfileUse use;  // ends outside the locks
   {
     const std::lock_guard posting(post_lock_);
     Engine& engine = device_->engine();
@@ -185,8 +196,7 @@ void QueuePairImpl::forget_work() {
     engine.take_doorbells();
     [[maybe_unused]] const Status done = engine.endpoint().reset_qp(number_);
     disconnect();
-    ev_user = std::exchange(e.ev_user, std::nullopt);
-    cc_user = std::exchange(e.cc_user, std::nullopt);
+    use = std::move(e.use);
     e = {};
     e.sends_taken = sends_posted_.load();
     e.receives_taken = receives_posted_.load();
@@ -199,8 +209,6 @@ void QueuePairImpl::forget_work() {
     sends_returned_.store(sends_posted_.load());
     receives_returned_.store(receives_posted_.load());
   }
-  if (ev_user) device_->node().remove_user(ProfileKind::kEv, *ev_user);
-  if (cc_user) device_->node().remove_user(ProfileKind::kCc, *cc_user);
 }
 
 void QueuePairImpl::disconnect() {

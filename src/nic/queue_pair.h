@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +25,7 @@
 #include "nic/completion_queue.h"
 #include "nic/device.h"
 #include "nic/path_profile.h"
+#include "nic/profile_use.h"
 #include "nic/spin_lock.h"
 
 namespace mrc::nic {
@@ -116,8 +116,7 @@ class QueuePairImpl final : public QueuePair {
     Address remote_address;
     bool connected = false;
     std::shared_ptr<PathProfile> paths;
-    std::optional<std::uint64_t> ev_user;  // node profiles this queue pair counts as a user of
-    std::optional<std::uint64_t> cc_user;
+    ProfileUse use;
     std::uint64_t sends_taken = 0;
     std::uint64_t receives_taken = 0;
     std::uint32_t silent_credits = 0;  // of unsignaled sends done since the last reported one
@@ -136,6 +135,9 @@ class QueuePairImpl final : public QueuePair {
   QueuePairImpl* next_rung = nullptr;
 
  private:
+  int init(const QpProfiles& profiles);
+  int ready_to_receive(const QpPeer& peer);
+  int give_up();
   int check_send(const SendWork& work, std::uint32_t& length) const;
   void fill_send(const SendWork& work, std::uint32_t length);
   int check_receive(const ReceiveWork& work, std::uint32_t& capacity) const;
