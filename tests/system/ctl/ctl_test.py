@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""The controller API and `mrc ctl` as users meet them, and a controller that changes a device while
+another process writes over it.
+
+Usage: ctl_test.py --mrc PROGRAM --transfer PROGRAM --examples DIR --include DIR --libraries DIR
+                   --cc CC [--sanitize FLAGS] [unittest arguments]
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PATIENCE_S = 120
+arguments = None
+
+
+class Node(unittest.TestCase):
+    """A device of its own for each test."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mrc-ctl-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        os.chmod(self.folder, 0o755)
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith("MRC_")}
+        self.environment.update(MRC_STATE_DIR=self.folder, XDG_CONFIG_HOME=self.folder,
+                                MRC_PORT=str(random.SystemRandom().randrange(10_000, 30_000)))
+
+    def run_tool(self, *words, **options):
+        return subprocess.run([arguments.mrc, "ctl", *words], env=self.environment, text=True,
+                              capture_output=True, timeout=PATIENCE_S, check=False, **options)
+
+    def ctl(self, *words):
+        done = self.run_tool(*words)
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stderr}")
+        return done.stdout
+
+    def refused(self, status, *words, **options):
+        done = self.run_tool(*words, **options)
+        self.assertEqual(done.returncode, status, f"{words}: {done.stderr}{done.stdout}")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
+    def shown(self):
+        return json.loads(self.ctl("show", "--json", "--evs"))
+
+    def states(self, profile):
+        return [ev["state"] for ev in json.loads(self.ctl("show", str(profile), "--json"))["evs"]]
+
+    def make_profile(self, profile=7, count=32):
+        """Explicit EVs, ports in turn."""
+        self.ctl("format", "create", "1", "--mode", "stev", "--widths", "16,16")
+        evs = []
+        for i in range(count):
+            evs += ["--ev", f"{i % 4 + 1}:{0x10000 * i + 0xC000 + i:08x}"]
+        self.ctl("ev", "create", str(profile), "--mode", "explicit", "--format", "1",
+                 "--min-active", "1", *evs)
+
+
+class Tool(Node):
+    def test_ShowsAFreshDevice(self):
+        document = self.shown()
+        self.assertEqual(document["device"], "mrc0")
+        self.assertEqual([port["admin_state"] for port in document["ports"]], ["enabled"] * 4)
+        self.assertEqual(document["ev_profiles"], [])
+        self.assertIn("port 4: enabled", self.ctl("show"))
+
+    def test_PortsAreDisabledForEverybody(self):
+        self.ctl("port", "disable", "2", "3")
+        states = [port["admin_state"] for port in self.shown()["ports"]]
+        self.assertEqual(states, ["enabled", "disabled", "disabled", "enabled"])
+        self.ctl("port", "enable", "2", "3")
+        self.refused(2, "port", "enable", "9")
+        self.refused(2, "port", "enable", "0")
+
+    def test_ProfilesAreCreatedShownAndDeleted(self):
+        self.make_profile()
+        self.ctl("ev", "create", "8", "--mode", "generated", "--format", "1", "--count", "16",
+                 "--field", "16:0xC000:0x3FFF", "--field", "16:0")
+        self.ctl("ev", "create", "9", "--mode", "auto")
+        self.ctl("cc", "create", "2", "--set", "base_rtt=12000", "--set", "gamma=0.75")
+        self.ctl("cc", "create", "3", "--algorithm", "none")
+        document = self.shown()
+        self.assertEqual([p["mode"] for p in document["ev_profiles"]],
+                         ["explicit", "generated", "auto"])
+        self.assertEqual(len(document["ev_profiles"][1]["evs"]), 16)
+        self.assertEqual(document["cc_profiles"][0]["settings"]["gamma"], 0.75)
+        self.assertEqual(document["cc_profiles"][1]["algorithm"], "none")
+        self.assertIn("in use", self.refused(1, "format", "delete", "1"))
+        for profile in ("7", "8", "9"):
+            self.ctl("ev", "delete", profile)
+        self.ctl("format", "delete", "1")
+        self.ctl("cc", "delete", "2")
+        self.ctl("cc", "offline", "3")
+        self.ctl("cc", "online", "3")
+        self.ctl("cc", "delete", "3")
+        document = self.shown()
+        for kind in ("formats", "ev_profiles", "cc_profiles"):
+            self.assertEqual(document[kind], [])
+
+    def test_EvsAreDeniedAndAllowed(self):
+        self.make_profile(count=8)
+        self.ctl("ev", "deny", "7", "0-1", "port=4", "3:0002c002")
+        self.assertEqual(self.states(7),
+                         ["denied", "denied", "denied", "denied", "good", "good", "good", "denied"])
+        self.ctl("ev", "allow", "7", "all")
+        self.assertEqual(self.states(7), ["good"] * 8)
+        self.refused(1, "ev", "deny", "7", "1:00000001")
+        self.refused(2, "ev", "deny", "7", "8")
+        self.refused(2, "ev", "deny", "7", "port=5")
+
+    def test_AFileSetsEverythingUp(self):
+        path = os.path.join(self.folder, "setup.toml")
+        pathlib.Path(path).write_text(
+            'disabled_ports = [4]\n[[format]]\nid = 1\nmode = "srv6"\nwidths = [32, 16, 16]\n'
+            '[[ev_profile]]\nid = 2\nmode = "explicit"\nformat = 1\n'
+            'evs = ["1:fc00:0:1:2::", "2:fc00:0:3:4::"]\n[[cc_profile]]\nid = 3\ngamma = 0.5\n',
+            encoding="utf-8")
+        self.ctl("apply", path)
+        document = self.shown()
+        self.assertEqual(document["ports"][3]["admin_state"], "disabled")
+        self.assertEqual(document["ev_profiles"][0]["evs"][1]["ev"], "2:fc00:0:3:4::")
+        self.assertEqual(document["cc_profiles"][0]["settings"]["gamma"], 0.5)
+
+    def test_ABadFileIsOneLineWithItsPlace(self):
+        for text, place in (("foo", ":1:"), ("x = 1\n", ":1:1"), ("[[format]]\n", ":1:"),
+                            ("[[ev_profile]]\nid = 1\nmode = 5\n", ":3:8"),
+                            ('[[cc_profile]]\nid = 1\ngamma = "x"\n', ":3:9")):
+            path = os.path.join(self.folder, "bad.toml")
+            pathlib.Path(path).write_text(text, encoding="utf-8")
+            self.assertIn("bad.toml" + place, self.refused(2, "apply", path))
+        self.assertEqual(self.shown()["formats"], [])
+
+    def test_WhatFailsHalfwayLeavesNothing(self):
+        self.ctl("format", "create", "1", "--mode", "stev", "--widths", "16,16")
+        self.refused(1, "ev", "create", "7", "--mode", "explicit", "--format", "1", "--ev",
+                     "9:0001c350")
+        self.refused(1, "format", "create", "2", "--mode", "udp", "--widths", "17")
+        self.assertEqual(len(self.shown()["formats"]), 1)
+        self.assertEqual(self.shown()["ev_profiles"], [])
+
+    def test_BadWordsAreUsageErrors(self):
+        self.refused(2, "format", "create", "1", "--mode", "x", "--widths", "16")
+        self.refused(2, "format", "create", "1", "--mode", "stev", "--widths", "16,x")
+        self.refused(2, "ev", "create", "1", "--mode", "generated", "--field", "1")
+        self.refused(2, "cc", "create", "1", "--set", "foo=1")
+        self.refused(2, "probe", "bogus")
+        self.refused(1, "show", "77")
+        self.refused(1, "-d", "nosuch", "show")
+        self.refused(2)
+
+    def test_ProbesAreAnsweredOrTimeOut(self):
+        document = json.loads(self.ctl("probe", "127.0.0.1", "--count", "2", "--interval", "0",
+                                       "--timeout", "20", "--json"))
+        self.assertEqual([(p["port"], p["answered"]) for p in document["ports"]],
+                         [(1, 2), (2, 2), (3, 2), (4, 2)])
+        done = self.run_tool("probe", "127.0.0.77", "--count", "1", "--port", "2", "--timeout",
+                             "0.2")
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("0 of 1 answered", done.stdout)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_AnotherUserMayLookButNotTouch(self):
+        self.make_profile(count=4)
+        other = {"user": 12345, "group": 12345, "extra_groups": []}
+        self.assertEqual(self.run_tool("show", **other).returncode, 0)
+        for words in (("port", "disable", "1"), ("ev", "deny", "7", "all"), ("ev", "delete", "7"),
+                      ("watch", "--seconds", "1"), ("probe", "127.0.0.1")):
+            self.assertIn("not permitted", self.refused(1, *words, **other))
+        self.assertEqual(self.states(7), ["good"] * 4)
+
+
+class Example(Node):
+    @unittest.skipIf(sys.platform != "linux", "needs Linux")
+    def test_TheWalkThroughWorksAndLeavesNothing(self):
+        source = os.path.join(self.folder, "examples")
+        shutil.copytree(arguments.examples, source)
+        flags = "-O1 -g -Wall -Wextra -Werror"
+        if arguments.sanitize:
+            flags += f" -fsanitize={arguments.sanitize}"
+        subprocess.run(["make", "-s", "-C", source, "ctl_walkthrough", f"CC={arguments.cc}",
+                        f"CFLAGS={flags}", f"MRC_INCLUDE={arguments.include}",
+                        f"MRC_LIB={arguments.libraries}"], check=True)
+        environment = dict(self.environment, LD_LIBRARY_PATH=arguments.libraries)
+        done = subprocess.run([os.path.join(source, "ctl_walkthrough")], env=environment, text=True,
+                              capture_output=True, timeout=PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "ok")
+        document = self.shown()
+        for kind in ("formats", "ev_profiles", "cc_profiles"):
+            self.assertEqual(document[kind], [])
+
+
+class Transfer(Node):
+    """Another process writes while the device is controlled."""
+
+    @contextlib.contextmanager
+    def transfer(self, *profiles):
+        process = subprocess.Popen([arguments.transfer, *profiles], env=self.environment, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            self.assertEqual(process.stdout.readline().strip(), "ready")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def tell(self, process, line):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+
+    def ask(self, process, line):
+        self.tell(process, line)
+        return process.stdout.readline().split()
+
+    def ports(self, process):
+        return [int(number) for number in self.ask(process, "ports")[1:]]
+
+    def await_port_state(self, process, port, state):
+        deadline = time.monotonic() + PATIENCE_S
+        while self.ask(process, f"state {port}") != ["state", str(port), state]:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_APortDisabledInTheMiddleIsLeft(self):
+        self.make_profile()
+        with self.transfer("7") as process:
+            self.assertEqual(self.ask(process, "write 8"), ["written", "8"])
+            self.assertTrue(all(count > 0 for count in self.ports(process)))
+            self.tell(process, "write 60")
+            self.ctl("port", "disable", "3")
+            self.assertEqual(process.stdout.readline().split(), ["written", "60"])
+            self.await_port_state(process, 3, "down")
+            self.ports(process)
+            self.assertEqual(self.ask(process, "write 8"), ["written", "8"])
+            sent = self.ports(process)
+            self.assertEqual(sent[2], 0, sent)
+            self.assertTrue(all(count > 0 for count in sent[:2] + sent[3:]), sent)
+            self.ctl("port", "enable", "3")
+            self.await_port_state(process, 3, "up")
+            self.assertEqual(self.ask(process, "write 20"), ["written", "20"])
+            self.assertGreater(self.ports(process)[2], 0)
+            self.assertEqual(self.ask(process, "quit"), [])
+            self.assertEqual(process.wait(PATIENCE_S), 0)
+
+    def test_PathsDeniedInTheMiddleAreLeft(self):
+        self.make_profile()
+        with self.transfer("7") as process:
+            self.assertEqual(self.ask(process, "write 4"), ["written", "4"])
+            self.tell(process, "write 60")
+            self.ctl("ev", "deny", "7", "port=2", "port=4")
+            self.assertEqual(process.stdout.readline().split(), ["written", "60"])
+            self.ports(process)
+            self.assertEqual(self.ask(process, "write 8"), ["written", "8"])
+            sent = self.ports(process)
+            self.assertEqual((sent[1], sent[3]), (0, 0), sent)
+            self.assertEqual(self.states(7).count("denied"), 16)
+            self.ctl("ev", "allow", "7", "all")
+            self.assertEqual(self.ask(process, "write 20"), ["written", "20"])
+            sent = self.ports(process)
+            self.assertTrue(all(count > 0 for count in sent), sent)
+
+    def test_ProfilesInUseStayUntilTheirProcessIsGone(self):
+        self.make_profile()
+        self.ctl("cc", "create", "2", "--set", "base_rtt=20000")
+        with self.transfer("7", "2") as process:
+            self.assertEqual(self.ask(process, "write 2"), ["written", "2"])
+            self.assertIn("in use", self.refused(1, "ev", "delete", "7"))
+            self.assertIn("in use", self.refused(1, "cc", "delete", "2"))
+            self.assertEqual(self.ask(process, "write 2"), ["written", "2"])
+            process.kill()
+            process.wait()
+            self.ctl("ev", "delete", "7")
+            self.ctl("cc", "delete", "2")
+
+    def test_AQueuePairNeedsAProfileThatIsOnline(self):
+        self.make_profile()
+        self.ctl("ev", "offline", "7")
+        for profile in ("7", "8"):
+            done = subprocess.run([arguments.transfer, profile], env=self.environment, text=True,
+                                  capture_output=True, timeout=PATIENCE_S, check=False, input="")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("INIT: errno", done.stderr)
+
+
+def main():
+    global arguments
+    parser = argparse.ArgumentParser()
+    for name in ("mrc", "transfer", "examples", "include", "libraries", "cc"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--sanitize", default="")
+    arguments, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])
+
+
+if __name__ == "__main__":
+    main()
