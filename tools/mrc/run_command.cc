@@ -35,7 +35,6 @@ class RunCommand final : public Command {
 
 CLI::App* RunCommand::declare(CLI::App& program) {
   app_ = program.add_subcommand("run", "Run a program of RDMA cards on our devices");
-  app_->usage("Usage: mrc run [OPTIONS] PROGRAM [ARGUMENTS...]");
   app_->prefix_command();
   app_->add_flag("--preload,!--no-preload", preload_,
                  "Put our verbs functions before all others (LD_PRELOAD)");

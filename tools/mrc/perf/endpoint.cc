@@ -155,12 +155,13 @@ void Endpoint::to_init(mrc_qp* qp, const EndpointOptions& options) const {
 }
 
 void Endpoint::register_memory(std::span<std::byte> target, std::span<std::byte> source) {
+  constexpr int kReadable = IBV_ACCESS_LOCAL_WRITE;
   constexpr int kWritable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   target_.reset();
   source_.reset();
   target_.reset(ibv_reg_mr(pd_.get(), target.data(), target.size(), kWritable));
   if (!target_) refuse(fmt::format("cannot register {} bytes", target.size()), errno);
-  source_.reset(ibv_reg_mr(pd_.get(), source.data(), source.size(), IBV_ACCESS_LOCAL_WRITE));
+  source_.reset(ibv_reg_mr(pd_.get(), source.data(), source.size(), kReadable));
   if (!source_) refuse(fmt::format("cannot register {} bytes", source.size()), errno);
 }
 
