@@ -19,8 +19,6 @@
 namespace mrc::nic {
 namespace {
 
-using node_files::Descriptor;
-
 constexpr const char* kStateName = "state";
 constexpr const char* kLockName = "lock";
 constexpr std::uint32_t kEventGood = 1;  // bits of NodeEvProfile::event_mask
@@ -112,7 +110,7 @@ void NodeState::Impl::load(const FileIdentity& seen) {
   if (seen.present) {
     std::string problem = read_state(file, state, unknown_schema);
     struct stat info {};
-    if (file && fstat(file.get(), &info) == 0) loaded = identity_of(info);
+    if (file.valid() && fstat(file.get(), &info) == 0) loaded = identity_of(info);
     if (!problem.empty()) node_files::complain(path + ": " + problem + "; using no state");
   }
   highest_version = std::max(highest_version, state.version);

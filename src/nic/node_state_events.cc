@@ -12,14 +12,13 @@
 #include <ctime>
 
 #include "nic/node_state_files.h"
+#include "nic/random.h"
 #include "wire/icrc.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
 
 namespace mrc::nic {
 namespace {
-
-using node_files::Descriptor;
 
 constexpr std::size_t kMaxListeners = 64;
 constexpr std::size_t kMaxSenders = 4'096;          // whose sequence a listener follows
@@ -115,7 +114,7 @@ class NoPipeSignal {
 // False when nobody will ever read it.
 bool write_frame(const std::string& path, const Frame& frame) {
   const Descriptor pipe(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!pipe) return errno != ENXIO;
+  if (!pipe.valid()) return errno != ENXIO;
   struct stat info {};
   if (fstat(pipe.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) return true;
   NoPipeSignal quiet;
@@ -182,7 +181,7 @@ class PipeListener final : public NodeState::Listener {
 }  // namespace
 
 EventSender::EventSender(std::string directory)
-    : directory_(std::move(directory)), id_(node_files::random_number()) {}
+    : directory_(std::move(directory)), id_(KernelRandom().next64()) {}
 
 void EventSender::send(const NodeEvEvent& event) {
   const std::vector<std::string> listeners = node_files::list_directory(directory_, kMaxListeners);
@@ -205,7 +204,7 @@ std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory)
   }
   // Open for writing too: with no writer left the descriptor would be readable for ever.
   Descriptor pipe(open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!pipe || fchmod(pipe.get(), 0622) != 0) {
+  if (!pipe.valid() || fchmod(pipe.get(), 0622) != 0) {
     const int error = errno;
     unlink(path.c_str());
     errno = error;

@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +17,9 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+
+#include "nic/random.h"
 
 namespace mrc::nic::node_files {
 namespace {
@@ -101,7 +103,7 @@ int write_all(int fd, std::span<const std::byte> bytes) {
 
 int sync_directory(const std::string& directory) {
   const Descriptor fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return errno;
+  if (!fd.valid()) return errno;
   // Some file systems cannot; then they have nothing to lose by it either.
   if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) return errno;
   return 0;
@@ -113,7 +115,7 @@ int write_new_file(const std::string& directory, const std::string& path,
   unlink(path.c_str());
   const Descriptor fd(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!fd) return permission_error(errno);
+  if (!fd.valid()) return permission_error(errno);
   if (fchmod(fd.get(), 0644) != 0) return errno;
   give_to_owner(fd.get(), directory);
   if (const int error = write_all(fd.get(), bytes); error != 0) return error;
@@ -121,11 +123,6 @@ int write_new_file(const std::string& directory, const std::string& path,
 }
 
 }  // namespace
-
-void Descriptor::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
 
 LifeDescriptor::LifeDescriptor(Descriptor fd) : fd_(std::move(fd)) {
   static const int kRegistered =
@@ -147,11 +144,11 @@ LifeDescriptor& LifeDescriptor::operator=(LifeDescriptor&& other) noexcept {
 }
 
 void LifeDescriptor::forget() {
-  if (!fd_) return;
+  if (!fd_.valid()) return;
   LifeRegistry& registry = life_registry();
   const std::lock_guard lock(registry.mutex);
   std::erase(registry.fds, fd_.get());
-  fd_.reset();
+  fd_.close();
 }
 
 int make_directories(const std::string& path) {
@@ -172,7 +169,7 @@ int make_directories(const std::string& path) {
 int make_directory(const std::string& path, mode_t mode) {
   if (mkdir(path.c_str(), 0700) != 0) return errno == EEXIST ? 0 : errno;
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return errno;
+  if (!fd.valid()) return errno;
   give_to_owner(fd.get(), path + "/..");
   return fchmod(fd.get(), mode) == 0 ? 0 : errno;
 }
@@ -189,7 +186,7 @@ int lock_file(const std::string& directory, const std::string& name, DurationNs 
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience_ns);
   while (true) {
     Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd) return permission_error(errno);
+    if (!fd.valid()) return permission_error(errno);
     give_to_owner(fd.get(), directory);
     if (const int error = wait_for_lock(fd.get(), deadline); error != 0) return error;
     if (same_file(fd.get(), path)) {  // somebody may have removed it while we waited
@@ -213,8 +210,8 @@ int replace_file(const std::string& directory, const std::string& name,
 }
 
 int open_for_reading(const std::string& path, Descriptor& out) {
-  out.reset(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!out) return errno;
+  out = Descriptor(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!out.valid()) return errno;
   struct stat info {};
   if (fstat(out.get(), &info) != 0) return errno;
   return S_ISREG(info.st_mode) ? 0 : EINVAL;
@@ -242,7 +239,7 @@ int create_life_file(const std::string& directory, const std::string& prefix, Li
   for (int attempt = 0; attempt < kCreateAttempts; ++attempt) {
     path = directory + "/" + prefix + unique_name();
     Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!fd) {
+    if (!fd.valid()) {
       if (errno == EEXIST) continue;
       return errno;
     }
@@ -264,7 +261,7 @@ void for_each_life_file(const std::string& directory, std::string_view prefix,
     const std::string path = directory + "/" + name;
     Descriptor fd;
     if (const int error = open_for_reading(path, fd); error == EINVAL || error == ENOENT) continue;
-    if (fd && flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
+    if (fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
       unlink(path.c_str());  // while locked, so that a process about to lock it notices
       continue;
     }
@@ -284,19 +281,10 @@ std::vector<std::string> list_directory(const std::string& directory, std::size_
   return names;
 }
 
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-    number =
-        static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  }
-  return number;
-}
-
 std::string unique_name() {
   std::array<char, 40> text{};
   std::snprintf(text.data(), text.size(), "%d-%016llx", static_cast<int>(getpid()),
-                static_cast<unsigned long long>(random_number()));
+                static_cast<unsigned long long>(KernelRandom().next64()));
   return text.data();
 }
 

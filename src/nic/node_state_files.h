@@ -10,35 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/types.h"
+#include "nic/backend_descriptor.h"
 
 namespace mrc::nic::node_files {
 
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
-    return *this;
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  explicit operator bool() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
-
-// A descriptor whose lock or socket says "this process lives". A child of fork() must not keep it:
+// A descriptor whose lock or pipe says "this process lives". A child of fork() must not keep it:
 // there its number is made to lead nowhere.
 class LifeDescriptor {
  public:
@@ -47,7 +26,7 @@ class LifeDescriptor {
   ~LifeDescriptor();
   LifeDescriptor(LifeDescriptor&&) noexcept = default;
   LifeDescriptor& operator=(LifeDescriptor&& other) noexcept;
-  explicit operator bool() const { return static_cast<bool>(fd_); }
+  bool valid() const { return fd_.valid(); }
   int get() const { return fd_.get(); }
 
  private:
@@ -91,7 +70,6 @@ std::vector<std::string> list_directory(const std::string& directory, std::size_
 
 // "<process>-<16 random hex digits>".
 std::string unique_name();
-std::uint64_t random_number();
 
 // One line to stderr.
 void complain(const std::string& line);

@@ -176,19 +176,19 @@ int ProfileUsers::withdraw(ProfileKind kind, std::uint64_t id, Withdrawal& out) 
 
 ProfileUsers::Withdrawal::~Withdrawal() {
   for (const Notice& notice : notices_) {
-    if (notice.lock) unlink(notice.path.c_str());
+    if (notice.lock.valid()) unlink(notice.path.c_str());
   }
 }
 
 void EvOpinions::close(bool ours) {
   const std::lock_guard lock(mutex_);
-  if (file_ && ours) unlink(path_.c_str());
+  if (file_.valid() && ours) unlink(path_.c_str());
   file_ = {};
   slots_.clear();
 }
 
 bool EvOpinions::claim_slot(std::uint32_t& position) {
-  if (!file_ && node_files::create_life_file(directory_, kOpinionPrefix, file_, path_) != 0)
+  if (!file_.valid() && node_files::create_life_file(directory_, kOpinionPrefix, file_, path_) != 0)
     return false;
   if (!free_.empty()) {
     position = free_.back();

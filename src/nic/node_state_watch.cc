@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 namespace mrc::nic {
@@ -24,20 +25,20 @@ int add(int epoll, int fd) {
 
 int DirectoryWatch::open(const std::string& directory) {
   directory_ = directory;
-  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  timer_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (!epoll_ || !timer_) return errno;
+  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  timer_ = Descriptor(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!epoll_.valid() || !timer_.valid()) return errno;
   if (const int error = add(epoll_.get(), timer_.get()); error != 0) return error;
   try_watching();
   return 0;
 }
 
 void DirectoryWatch::try_watching() {
-  if (!notify_) {
-    notify_.reset(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-    if (notify_ && add(epoll_.get(), notify_.get()) != 0) notify_.reset();
+  if (!notify_.valid()) {
+    notify_ = Descriptor(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    if (notify_.valid() && add(epoll_.get(), notify_.get()) != 0) notify_.close();
   }
-  if (notify_) {
+  if (notify_.valid()) {
     watch_ =
         inotify_add_watch(notify_.get(), directory_.c_str(),
                           IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
@@ -71,7 +72,7 @@ void DirectoryWatch::drain_notifications() {
 void DirectoryWatch::acknowledge() {
   std::uint64_t ticks = 0;
   if (read(timer_.get(), &ticks, sizeof ticks) < 0 && errno != EAGAIN) return;
-  if (notify_) drain_notifications();
+  if (notify_.valid()) drain_notifications();
   if (watch_ < 0) try_watching();
 }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "nic/node_state_files.h"
+#include "nic/backend_descriptor.h"
 
 namespace mrc::nic {
 
@@ -23,9 +23,9 @@ class DirectoryWatch {
   void set_timer(bool on);
 
   std::string directory_;
-  node_files::Descriptor epoll_;
-  node_files::Descriptor notify_;
-  node_files::Descriptor timer_;
+  Descriptor epoll_;
+  Descriptor notify_;
+  Descriptor timer_;
   int watch_ = -1;
   bool polling_ = false;
 };
