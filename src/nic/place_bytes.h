@@ -11,7 +11,12 @@
 
 namespace mrc::nic {
 
-using PlacedUnit [[gnu::vector_size(16), gnu::aligned(1), gnu::may_alias]] = unsigned char;
+// Sixteen bytes at any address, stored at once.
+struct [[gnu::packed, gnu::may_alias]] PlacedUnit {
+  typedef unsigned char Bytes __attribute__((vector_size(16)));
+  Bytes bytes;
+};
+static_assert(alignof(PlacedUnit) == 1 && sizeof(PlacedUnit) == 16);
 
 // Thread sanitizers are told to look away: see above.
 __attribute__((no_sanitize("thread"))) inline void place_bytes(std::byte* to, const std::byte* from,
