@@ -42,6 +42,12 @@ bool same_network(const wire::IpAddress& a, const wire::IpAddress& b, unsigned b
 unsigned address_bits(const wire::IpAddress& address);
 bool is_link_local(const wire::IpAddress& address);
 
+struct AddressOrder {
+  bool operator()(const wire::IpAddress& a, const wire::IpAddress& b) const {
+    return a.is_v4 != b.is_v4 ? a.is_v4 : a.bytes < b.bytes;
+  }
+};
+
 class PlaneMap {
  public:
   explicit PlaneMap(const DeviceConfig& config);
@@ -59,8 +65,9 @@ class PlaneMap {
                                            const wire::IpAddress& address) const;
 
   std::vector<Network> networks_;
-  std::map<wire::IpAddress, std::vector<wire::IpAddress>> planes_of_gid_;
-  std::vector<std::map<wire::IpAddress, wire::IpAddress>> gid_of_address_;  // per plane
+  std::map<wire::IpAddress, std::vector<wire::IpAddress>, AddressOrder> planes_of_gid_;
+  // One for each plane.
+  std::vector<std::map<wire::IpAddress, wire::IpAddress, AddressOrder>> gid_of_address_;
 };
 
 }  // namespace mrc::nic

@@ -23,8 +23,8 @@ bool MappedMemory::holds(std::span<const std::byte> bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t end = begin + bytes.size();
   if ((begin >= begin_ && end <= end_) || bytes.empty()) return true;
-  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t first = begin / page * page;
+  static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = begin / kPage * kPage;
   const std::uintptr_t ahead = std::max(end, first + kAheadBytes);
   if (ahead > first && is_mapped(first, ahead)) {
     begin_ = first;

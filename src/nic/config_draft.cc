@@ -21,7 +21,7 @@ std::string text_of(const wire::IpAddress& address) {
 }
 
 std::string default_directory(const std::string& name) {
-  const std::string system = "/run/mrc/" + name;
+  std::string system = "/run/mrc/" + name;
   if (::access(system.c_str(), F_OK) == 0 || ::geteuid() == 0) return system;
   const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && runtime[0] == '/') return std::string(runtime) + "/mrc/" + name;
@@ -110,7 +110,7 @@ std::string resolve_planes(DeviceDraft& draft) {
 }
 
 std::string check_peers(const DeviceDraft& draft) {
-  std::set<wire::IpAddress> gids;
+  std::set<wire::IpAddress, AddressOrder> gids;
   for (const PeerEntry& peer : draft.config.peers) {
     const std::string who = draft.peers_origin + "peer " + text_of(peer.gid);
     if (!gids.insert(peer.gid).second) return who + " is there twice";

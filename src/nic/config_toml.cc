@@ -1,10 +1,12 @@
 #include "nic/config_toml.h"
 
+// NOLINTBEGIN(readability-identifier-naming): the names are the library's.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 // Some of the parser's assertions are about its input ("[=" is one); the lines behind them report
 // the error as they should.
 #define TOML_ASSERT(condition) static_cast<void>(0)
+// NOLINTEND(readability-identifier-naming)
 #include <toml++/toml.h>
 
 #include <algorithm>
