@@ -19,7 +19,8 @@ struct State {
 };
 constinit State state;
 
-void write_line(LogLevel level, const char* format, std::va_list arguments) {
+[[gnu::format(printf, 2, 0)]] void write_line(LogLevel level, const char* format,
+                                              std::va_list arguments) {
   const Logger logger = state.logger.load(std::memory_order_acquire);
   if (logger == nullptr) return;
   std::array<char, kMaxLine> line;

@@ -21,8 +21,8 @@ Log& the_log() {
   return *instance;
 }
 
-void logger(nccl::LogLevel level, unsigned long subsystems, const char* file, int line,
-            const char* format, ...) {
+[[gnu::format(printf, 5, 6)]] void logger(nccl::LogLevel level, unsigned long subsystems,
+                                          const char* file, int line, const char* format, ...) {
   std::array<char, 2048> text;
   std::va_list arguments;
   va_start(arguments, format);

@@ -1,0 +1,148 @@
+"""One rank of the PyTorch examples; run.py starts two of them.
+
+Usage: worker.py MODE RANK RANKS DIRECTORY
+
+Modes: bench (collectives checked, then timed), train (DDP), cut (all-reduces while a port
+is away). Rank 0 writes its findings to DIRECTORY/MODE.json.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+import torch  # noqa: E402  (the variable above must come first)
+import torch.distributed as dist  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+SWEEP = [4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB]
+TRAIN_STEPS = 160
+CUT_SECONDS = 6.0
+CUT_BYTES = 16 * MIB
+
+
+def expect(condition, what):
+    if not condition:
+        raise SystemExit(f"wrong data: {what}")
+
+
+def check_collectives(rank, ranks):
+    """Sums and copies of values that depend on rank and position, exact in float32."""
+    for count in [1, 1000, 65_537, 4 * MIB]:
+        base = torch.arange(count, device="cuda", dtype=torch.float32) % 1024
+        values = base + rank
+        dist.all_reduce(values)
+        expect(torch.equal(values, base * ranks + sum(range(ranks))), f"all_reduce of {count}")
+        values = base * (rank + 1)
+        dist.broadcast(values, src=1)
+        expect(torch.equal(values, base * 2), f"broadcast of {count}")
+        parts = [torch.empty_like(base) for _ in range(ranks)]
+        dist.all_gather(parts, base + rank)
+        for source, part in enumerate(parts):
+            expect(torch.equal(part, base + source), f"all_gather of {count}")
+        sent = torch.cat([base + rank * 10 + to for to in range(ranks)])
+        received = torch.empty_like(sent)
+        dist.all_to_all_single(received, sent)
+        expected = torch.cat([base + source * 10 + rank for source in range(ranks)])
+        expect(torch.equal(received, expected), f"all_to_all of {count}")
+    torch.cuda.synchronize()
+
+
+def time_all_reduce(size_bytes):
+    """Median seconds of one all-reduce."""
+    values = torch.ones(size_bytes // 4, device="cuda")
+    rounds = 200 if size_bytes <= 64 * KIB else 40 if size_bytes <= 16 * MIB else 12
+    samples = []
+    for index in range(rounds + 5):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        dist.all_reduce(values)
+        torch.cuda.synchronize()
+        if index >= 5:
+            samples.append(time.perf_counter() - start)
+        values.fill_(1.0)
+    samples.sort()
+    return samples[len(samples) // 2]
+
+
+def bench(rank, ranks, _directory):
+    check_collectives(rank, ranks)
+    timings = {str(size): time_all_reduce(size) for size in SWEEP}
+    return {"checked": True, "seconds": timings}
+
+
+def train(rank, _ranks, directory):
+    """Data-parallel training of a small network; the losses of all steps."""
+    torch.manual_seed(7)
+    torch.use_deterministic_algorithms(True)
+    width = 2048
+    layers = []
+    for _ in range(5):
+        layers += [torch.nn.Linear(width, width), torch.nn.GELU()]
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(width, 16)).cuda()
+    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator(device="cuda").manual_seed(100 + rank)
+    losses = []
+    started = time.perf_counter()
+    for step in range(TRAIN_STEPS):
+        inputs = torch.randn(256, width, device="cuda", generator=generator)
+        targets = inputs[:, :16].sin()
+        loss = torch.nn.functional.mse_loss(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total = loss.detach().clone()
+        dist.all_reduce(total)
+        losses.append(total.item())
+        if rank == 0:
+            (directory / "progress").write_text(str(step), encoding="utf-8")
+    return {"losses": losses, "seconds": time.perf_counter() - started}
+
+
+def cut(rank, _ranks, directory):
+    """The times at which all-reduces ended, for as long as the test lasts."""
+    values = torch.ones(CUT_BYTES // 4, device="cuda")
+    go_on = torch.ones(1, device="cuda")
+    for _ in range(5):
+        dist.all_reduce(values)
+    torch.cuda.synchronize()
+    if rank == 0:
+        (directory / "progress").write_text("0", encoding="utf-8")
+    ends = []
+    started = time.time()
+    while True:
+        dist.all_reduce(values)
+        torch.cuda.synchronize()
+        ends.append(time.time())
+        values.fill_(1.0)
+        if len(ends) % 16 == 0:
+            # All ranks must stop after the same one.
+            go_on.fill_(1.0 if time.time() - started < CUT_SECONDS else 0.0)
+            dist.broadcast(go_on, src=0)
+            if go_on.item() == 0.0:
+                return {"started": started, "ends": ends, "bytes": CUT_BYTES}
+
+
+def main():
+    mode, rank, ranks, directory = (sys.argv[1], int(sys.argv[2]), int(sys.argv[3]),
+                                    pathlib.Path(sys.argv[4]))
+    torch.cuda.set_device(0)
+    store = f"file://{directory}/{mode}.store"
+    dist.init_process_group("nccl", init_method=store, rank=rank, world_size=ranks,
+                            device_id=torch.device("cuda", 0))
+    findings = {"bench": bench, "train": train, "cut": cut}[mode](rank, ranks, directory)
+    findings["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+    findings["torch"] = torch.__version__
+    dist.barrier()
+    dist.destroy_process_group()
+    if rank == 0:
+        (directory / f"{mode}.json").write_text(json.dumps(findings), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
