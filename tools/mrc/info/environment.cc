@@ -49,6 +49,7 @@ bool is_known(std::string_view name) {
 const std::vector<KnownVariable>& known_variables() {
   static const std::vector<KnownVariable> kList = {
       {"MRC_CONFIG", "the one configuration file to read"},
+      {"MRC_EV_COUNT_ALIGN", "controllers: counts of explicit EV profiles are rounded up to this"},
       {"MRC_EVS", "paths per port of queue pairs without a profile"},
       {"MRC_IFACES", "interfaces that are the planes of the first device, with commas"},
       {"MRC_LIBIBVERBS", "the real libibverbs to pass other devices on to"},
