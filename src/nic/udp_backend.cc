@@ -1,5 +1,6 @@
 #include "nic/udp_backend.h"
 
+#include <net/if.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -119,6 +120,8 @@ int UdpBackend::try_process_number(unsigned number) {
   const auto first = config_.udp_port;
   for (const PlaneConfig& plane : config_.planes) {
     planes_.emplace_back(plane);
+    // Link-local addresses cannot be bound without it.
+    planes_.back().set_scope(::if_nametoindex(plane.interface.c_str()));
     const int error = planes_.back().open(
         {.receive_port = static_cast<std::uint16_t>(first + number),
          .first_reserved = first,
