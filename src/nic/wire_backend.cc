@@ -22,9 +22,7 @@ constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr std::size_t kReceiveSlots = 32;
 constexpr std::uint32_t kTimerTag = 0xFFFF;
 
-bool is_lack_of_room(int error) {
-  return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
-}
+bool is_lack_of_room(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
 
 // Locally administered, and different for every host and plane; switches go by IP addresses.
 wire::MacAddress mac_of(const wire::IpAddress& address, PortId port) {
