@@ -189,7 +189,7 @@ void EventSender::send(const NodeEvEvent& event) {
   const std::lock_guard lock(mutex_);
   if (sequence_.size() > 2 * kMaxListeners) sequence_.clear();
   for (const std::string& listener : listeners) {
-    const std::string path = directory_ + "/" + listener;
+    const std::string path = node_files::path_in(directory_, listener);
     if (write_frame(path, make_frame(id_, ++sequence_[listener], event))) continue;
     unlink(path.c_str());  // its listener died
     sequence_.erase(listener);
@@ -197,7 +197,7 @@ void EventSender::send(const NodeEvEvent& event) {
 }
 
 std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory) {
-  const std::string path = directory + "/" + node_files::unique_name();
+  const std::string path = node_files::path_in(directory, node_files::unique_name());
   if (mkfifo(path.c_str(), 0600) != 0) {
     if (errno == EACCES) errno = EPERM;
     return nullptr;

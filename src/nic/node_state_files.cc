@@ -182,7 +182,7 @@ int may_control(const std::string& directory) {
 
 int lock_file(const std::string& directory, const std::string& name, DurationNs patience_ns,
               LifeDescriptor& out) {
-  const std::string path = directory + "/" + name;
+  const std::string path = path_in(directory, name);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience_ns);
   while (true) {
     Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -198,7 +198,7 @@ int lock_file(const std::string& directory, const std::string& name, DurationNs 
 
 int replace_file(const std::string& directory, const std::string& name,
                  std::span<const std::byte> bytes) {
-  const std::string path = directory + "/" + name;
+  const std::string path = path_in(directory, name);
   const std::string fresh = path + ".new";
   int error = write_new_file(directory, fresh, bytes);
   if (error == 0 && rename(fresh.c_str(), path.c_str()) != 0) error = permission_error(errno);
@@ -237,7 +237,8 @@ int read_all(int fd, std::size_t limit, std::vector<std::byte>& out) {
 int create_life_file(const std::string& directory, const std::string& prefix, LifeDescriptor& lock,
                      std::string& path) {
   for (int attempt = 0; attempt < kCreateAttempts; ++attempt) {
-    path = directory + "/" + prefix + unique_name();
+    path = path_in(directory, prefix);
+    path += unique_name();
     Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (!fd.valid()) {
       if (errno == EEXIST) continue;
@@ -258,7 +259,7 @@ void for_each_life_file(const std::string& directory, std::string_view prefix,
                         const std::function<bool(int fd, std::string_view name)>& found) {
   for (const std::string& name : list_directory(directory, kMaxLifeFiles)) {
     if (!name.starts_with(prefix)) continue;
-    const std::string path = directory + "/" + name;
+    const std::string path = path_in(directory, name);
     Descriptor fd;
     if (const int error = open_for_reading(path, fd); error == EINVAL || error == ENOENT) continue;
     if (fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
@@ -279,6 +280,13 @@ std::vector<std::string> list_directory(const std::string& directory, std::size_
     names.emplace_back(entry->d_name);
   }
   return names;
+}
+
+std::string path_in(const std::string& directory, std::string_view name) {
+  std::string path = directory;
+  path += '/';
+  path += name;
+  return path;
 }
 
 std::string unique_name() {

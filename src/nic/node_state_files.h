@@ -68,6 +68,8 @@ void for_each_life_file(const std::string& directory, std::string_view prefix,
 // Names in a directory, at most `limit`, without those that begin with a dot.
 std::vector<std::string> list_directory(const std::string& directory, std::size_t limit);
 
+std::string path_in(const std::string& directory, std::string_view name);
+
 // "<process>-<16 random hex digits>".
 std::string unique_name();
 

@@ -79,7 +79,8 @@ class EvOpinions {
     std::uint64_t profile_id = 0;
     PortId port = kNoPort;
     std::array<std::uint8_t, wire::kEvBytes> value{};
-    friend auto operator<=>(const Key&, const Key&) = default;
+    // clang-tidy takes the generated comparison for a null pointer.
+    friend auto operator<=>(const Key&, const Key&) = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Slot {
     std::uint32_t position = 0;
