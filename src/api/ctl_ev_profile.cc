@@ -144,6 +144,7 @@ int take_fields(EvChange& change) {
   if (op.fields == nullptr || op.field_count < 1) return EINVAL;
   if (static_cast<std::size_t>(op.field_count) > nic::kMaxFormatFields) return E2BIG;
   std::vector<wire::EvField> fields;
+  fields.reserve(static_cast<std::size_t>(op.field_count));
   for (int i = 0; i < op.field_count; ++i) {
     const mrc_ctl_ev_field& field = op.fields[i];
     fields.push_back({.width = field.width,

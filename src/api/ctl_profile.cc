@@ -60,6 +60,7 @@ int set_fields(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format)
   if (op.fmt_fields == nullptr || op.fmt_field_count < 1) return EINVAL;
   if (static_cast<std::size_t>(op.fmt_field_count) > nic::kMaxFormatFields) return E2BIG;
   std::vector<std::uint8_t> widths;
+  widths.reserve(static_cast<std::size_t>(op.fmt_field_count));
   for (int i = 0; i < op.fmt_field_count; ++i)
     widths.push_back(op.fmt_fields[i].width);
   const wire::EvKind kind = with_segment(format.kind, widths);

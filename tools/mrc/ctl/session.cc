@@ -47,6 +47,7 @@ std::string state_directory(const std::string& device) {
 template <typename Map>
 std::vector<std::uint64_t> keys(const Map& map) {
   std::vector<std::uint64_t> ids;
+  ids.reserve(map.size());
   for (const auto& [id, profile] : map)
     ids.push_back(id);
   return ids;
