@@ -61,7 +61,9 @@ TEST(NodeStateCrash, AWriterKilledAtAnyMomentLeavesAWholeState) {
   const auto reader = open_state(directory.path());
   testing::internal::CaptureStderr();
   std::uint64_t last = 0;
-  for (unsigned round = 0; round < 60; ++round) {
+  std::uint64_t written = 0;
+  // On a busy machine a writer may be killed before it gets anywhere.
+  for (unsigned round = 0; round < 60 || (written == 0 && round < 1'000); ++round) {
     ChildProcess writer([&] {
       const auto state = open_state(directory.path());
       while (true) {
@@ -76,13 +78,13 @@ TEST(NodeStateCrash, AWriterKilledAtAnyMomentLeavesAWholeState) {
     writer.kill_and_wait();
     const std::uint64_t version = reader->snapshot()->version;
     EXPECT_GE(version, last);
-    last = version;
+    written += version - last;
     ASSERT_EQ(reader->update([&](NodeSnapshot& s) { return count_up(s, 9), 0; }), 0);
     EXPECT_EQ(reader->snapshot()->version, version + 1);
     last = version + 1;
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
-  EXPECT_GT(last, 60u);
+  EXPECT_GT(written, 0u);
   EXPECT_LE(test::entries_in(directory.path()), 4u);
 }
 
