@@ -41,7 +41,7 @@ int file_from_environment() {
 }
 
 const Log& the_log() {
-  static const Log log = [] {
+  static const Log kLog = [] {
     Log made{.level = level_from_environment()};
     try {
       made.fd = file_from_environment();
@@ -50,7 +50,7 @@ const Log& the_log() {
     }
     return made;
   }();
-  return log;
+  return kLog;
 }
 
 }  // namespace

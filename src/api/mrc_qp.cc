@@ -6,6 +6,7 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "api/qp_registry.h"
+#include "api/raw_value.h"
 #include "api/verbs_types.h"
 #include "api/work.h"
 
@@ -25,8 +26,8 @@ int check_init(const mrc_context* context, const mrc_qp_init_attr* attr) {
   if (our_pd(attr->pd) == nullptr) return EINVAL;
   if (attr->pd->context != &context->verbs->vctx.context) return EINVAL;
   if ((attr->send_ops_flags & ~kKnownOperations) != 0) return EOPNOTSUPP;
-  const auto version = static_cast<unsigned>(attr->protocol_version);
-  return version > MRC_PROTOCOL_VERSION_1 ? EINVAL : 0;
+  const int version = raw_value(attr->protocol_version);
+  return version < MRC_PROTOCOL_VERSION_0 || version > MRC_PROTOCOL_VERSION_1 ? EINVAL : 0;
 }
 
 int create_qp(mrc_context* context, mrc_qp_init_attr* attr, mrc_qp*& out) {
@@ -133,6 +134,7 @@ int get_event(mrc_context* context, mrc_async_event* out) {
 }  // namespace
 }  // namespace mrc::api
 
+using mrc::api::raw_value;
 using mrc::api::valid;
 
 MRC_API_EXPORT mrc_qp* mrc_create_qp(mrc_context* context, mrc_qp_init_attr* attr) {
@@ -192,10 +194,11 @@ MRC_API_EXPORT void mrc_ack_async_event(mrc_async_event* event) {
   if (event == nullptr) return;
   mrc::nic::AsyncEvent acknowledged;
   mrc_context* context = nullptr;
-  if (event->event_type == IBV_EVENT_CQ_ERR && valid(event->element.cq)) {
+  const int type = raw_value(event->event_type);
+  if (type == IBV_EVENT_CQ_ERR && valid(event->element.cq)) {
     context = event->element.cq->context;
     acknowledged.cq = event->element.cq->work.get();
-  } else if (event->event_type == IBV_EVENT_QP_FATAL && valid(event->element.qp)) {
+  } else if (type == IBV_EVENT_QP_FATAL && valid(event->element.qp)) {
     context = event->element.qp->context;
     acknowledged.qp = &event->element.qp->pair.nic();
   }

@@ -18,8 +18,8 @@ struct Registry {
 
 // Never destroyed: programs destroy queue pairs as late as in their own exit handlers.
 Registry& registry() {
-  static Registry* const instance = new Registry;
-  return *instance;
+  static Registry* const kInstance = new Registry;
+  return *kInstance;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "api/log.h"
+#include "api/raw_value.h"
 
 namespace mrc::api {
 namespace {
@@ -84,9 +85,7 @@ ibv_gid gid_of(const wire::IpAddress& address) {
   return gid;
 }
 
-std::uint32_t mtu_bytes(ibv_mtu mtu) {
-  return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128U << mtu : 0;
-}
+std::uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << mtu; }
 
 ibv_mtu mtu_within(std::uint32_t bytes) {
   ibv_mtu mtu = IBV_MTU_4096;
@@ -190,7 +189,8 @@ int QueuePair::merge_verbs(const QpChange& change, Attributes& into) const {
     if (exists) to.port_num = attr.port_num;
   }
   if (has(mask, IBV_QP_PATH_MTU)) {
-    if (mtu_bytes(attr.path_mtu) == 0) return EINVAL;
+    const int mtu = raw_value(attr.path_mtu);
+    if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) return EINVAL;
     to.path_mtu = attr.path_mtu;
   }
   if (has(mask, IBV_QP_DEST_QPN)) {
@@ -276,8 +276,12 @@ int QueuePair::modify(const QpChange& change) {
   const std::lock_guard lock(mutex_);
   const ibv_qp_state from = state();
   ibv_qp_state to = from;
-  if (has(change.verbs_mask, IBV_QP_STATE)) to = change.verbs->qp_state;
-  if (has(change.verbs_mask, IBV_QP_CUR_STATE) && change.verbs->cur_qp_state != from) {
+  if (has(change.verbs_mask, IBV_QP_STATE)) {
+    const int wanted_state = raw_value(change.verbs->qp_state);
+    if (wanted_state < IBV_QPS_RESET || wanted_state > IBV_QPS_ERR) return EINVAL;
+    to = static_cast<ibv_qp_state>(wanted_state);
+  }
+  if (has(change.verbs_mask, IBV_QP_CUR_STATE) && raw_value(change.verbs->cur_qp_state) != from) {
     return EINVAL;
   }
   int error = check_masks(change, from, to);

@@ -85,7 +85,7 @@ class QueuePair {
 wire::IpAddress address_of(const ibv_gid& gid);
 ibv_gid gid_of(const wire::IpAddress& address);
 
-// Payload bytes of a verbs MTU; 0 for a value that is none. And the largest MTU that fits.
+// Payload bytes of a verbs MTU, and the largest MTU that fits.
 std::uint32_t mtu_bytes(ibv_mtu mtu);
 ibv_mtu mtu_within(std::uint32_t bytes);
 

@@ -5,6 +5,7 @@
 
 #include "api/guard.h"
 #include "api/qp_registry.h"
+#include "api/raw_value.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
 
@@ -27,7 +28,7 @@ struct Subject {
 };
 
 Subject subject_of(const ibv_async_event& event) {
-  switch (event.event_type) {
+  switch (raw_value(event.event_type)) {
     case IBV_EVENT_CQ_ERR:
       return {.context = event.element.cq->context, .cq = event.element.cq};
     case IBV_EVENT_QP_FATAL:
@@ -89,6 +90,7 @@ ibv_event_type event_type_of(nic::AsyncKind kind) {
 using mrc::api::forward_or;
 using mrc::api::name_of;
 using mrc::api::our_context;
+using mrc::api::raw_value;
 
 MRC_API_EXPORT int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   mrc::api::VerbsContext* ours = our_context(context);
@@ -134,7 +136,7 @@ MRC_API_EXPORT const char* ibv_event_type_str(ibv_event_type event) {
                                                       "client must register again",
                                                       "GID table changed",
                                                       "work queue failed"};
-  return name_of(kNames, event);
+  return name_of(kNames, raw_value(event));
 }
 
 MRC_API_EXPORT const char* ibv_wc_status_str(ibv_wc_status status) {
@@ -163,18 +165,18 @@ MRC_API_EXPORT const char* ibv_wc_status_str(ibv_wc_status status) {
       "general failure",
       "tag matching failed",
       "rendezvous incomplete"};
-  return name_of(kNames, status);
+  return name_of(kNames, raw_value(status));
 }
 
 MRC_API_EXPORT const char* ibv_port_state_str(ibv_port_state state) {
   static constexpr std::array<const char*, 6> kNames{
       "no change", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_ACTIVE", "PORT_ACTIVE_DEFER"};
-  return name_of(kNames, state);
+  return name_of(kNames, raw_value(state));
 }
 
 MRC_API_EXPORT const char* ibv_node_type_str(ibv_node_type type) {
   static constexpr std::array<const char*, 8> kNames{"unknown",   "channel adapter", "switch",
                                                      "router",    "iWARP card",      "usNIC",
                                                      "usNIC UDP", "unspecified"};
-  return name_of(kNames, type);
+  return name_of(kNames, raw_value(type));
 }

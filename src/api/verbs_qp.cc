@@ -4,6 +4,7 @@
 
 #include "api/guard.h"
 #include "api/qp_registry.h"
+#include "api/raw_value.h"
 #include "api/verbs_ops.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
@@ -18,7 +19,7 @@ VerbsQp* our_qp(ibv_qp* qp) {
 }
 
 int check_init(const VerbsPd& pd, const ibv_qp_init_attr& attr) {
-  if (attr.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (raw_value(attr.qp_type) != IBV_QPT_RC) return EOPNOTSUPP;
   if (attr.srq != nullptr) return EOPNOTSUPP;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   if (attr.send_cq->context != pd.pd.context || attr.recv_cq->context != pd.pd.context)

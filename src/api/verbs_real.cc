@@ -63,8 +63,8 @@ void* find_library() {
 
 // Stays open to the end of the process: programs keep pointers into it.
 void* library() {
-  static void* const handle = find_library();
-  return handle;
+  static void* const kHandle = find_library();
+  return kHandle;
 }
 
 }  // namespace

@@ -12,10 +12,11 @@ namespace mrc::api {
 void* real_symbol(const char* name);
 
 // The real library's function of that name, or none: MRC_REAL(ibv_reg_mr).
-#define MRC_REAL(name)                                                                             \
-  ([]() -> decltype(&::name) {                                                                     \
-    static const auto found = reinterpret_cast<decltype(&::name)>(::mrc::api::real_symbol(#name)); \
-    return found;                                                                                  \
+#define MRC_REAL(name)                                                       \
+  ([]() -> decltype(&::name) {                                               \
+    static const auto kFound =                                               \
+        reinterpret_cast<decltype(&::name)>(::mrc::api::real_symbol(#name)); \
+    return kFound;                                                           \
   }())
 
 // Calls the real library's function for an object that is not ours. Without an object, or without a

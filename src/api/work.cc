@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "api/qp_registry.h"
+#include "api/raw_value.h"
 
 namespace mrc::api {
 namespace {
@@ -51,7 +52,7 @@ int check_list(const ibv_sge* list, int count) {
   return count > 0 && list == nullptr ? EINVAL : 0;
 }
 
-int kind_of(ibv_wr_opcode opcode, Dialect dialect, nic::SendKind& out) {
+int kind_of(int opcode, Dialect dialect, nic::SendKind& out) {
   switch (opcode) {
     case IBV_WR_RDMA_WRITE:
       out = nic::SendKind::kWrite;
@@ -72,7 +73,7 @@ int kind_of(ibv_wr_opcode opcode, Dialect dialect, nic::SendKind& out) {
 
 int append(Batch<nic::SendWork>& batch, const ibv_send_wr& request, Dialect dialect) {
   nic::SendKind kind{};
-  int error = kind_of(request.opcode, dialect, kind);
+  int error = kind_of(raw_value(request.opcode), dialect, kind);
   if (error == 0) error = check_list(request.sg_list, request.num_sge);
   if (error != 0) return error;
   if ((request.send_flags & ~kKnownSendFlags) != 0) return EINVAL;

@@ -141,7 +141,7 @@ class Spinner {
   bool is_used(const mrc_cq* cq) const;
   bool is_used(const mrc_qp_hint* hint) const;
   void take_down();
-  ibv_qp_attr peer_attr();
+  ibv_qp_attr peer_attr(const Pair& pair);
 
   Shared& shared_;
   std::mt19937_64 random_;
@@ -223,9 +223,11 @@ void Spinner::register_memory() {
   regions_.push_back(std::move(region));
 }
 
-ibv_qp_attr Spinner::peer_attr() {
+// Every other queue pair is its own peer, so that something succeeds as well.
+ibv_qp_attr Spinner::peer_attr(const Pair& pair) {
   ibv_qp_attr attr{};
   attr.dest_qp_num = shared_.numbers.at(below(kNumbers));
+  if (chance(50)) expect("get_qpn", mrc_get_qpn(pair.qp, &attr.dest_qp_num), {});
   attr.path_mtu = static_cast<ibv_mtu>(1 + below(5));
   attr.ah_attr.is_global = 1;
   attr.ah_attr.grh.dgid = shared_.gid;
@@ -239,7 +241,7 @@ void Spinner::modify() {
   Pair& pair = pairs_[below(pairs_.size())];
   ibv_qp_attr now{};
   expect("query_qp", mrc_query_qp(pair.qp, &now, IBV_QP_STATE, nullptr, 0, nullptr), {});
-  ibv_qp_attr attr = peer_attr();
+  ibv_qp_attr attr = peer_attr(pair);
   attr.qp_state = now.qp_state < IBV_QPS_RTS && chance(85)
                       ? static_cast<ibv_qp_state>(now.qp_state + 1)
                       : static_cast<ibv_qp_state>(below(8));

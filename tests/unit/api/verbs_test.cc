@@ -1,5 +1,7 @@
 // The verbs functions as programs call them.
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <mrc_ctl.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -75,6 +77,28 @@ TEST_F(VerbsTest, PortOneIsActive) {
   EXPECT_EQ(ibv_query_port(verbs_, 4, &attr), 0) << "each plane has a port of its own";
   EXPECT_EQ(ibv_query_port(verbs_, 0, &attr), EINVAL);
   EXPECT_EQ(ibv_query_port(verbs_, 5, &attr), EINVAL);
+}
+
+TEST_F(VerbsTest, APortThatAControllerDisabledReadsAsDown) {
+  mrc_context* context = mrc_create_context(verbs_, nullptr);
+  ASSERT_NE(context, nullptr);
+  const auto state_of = [&](std::uint8_t port) {
+    ibv_port_attr attr{};
+    EXPECT_EQ(ibv_query_port(verbs_, port, &attr), 0);
+    return attr.state;
+  };
+  const auto set = [&](std::uint8_t port, mrc_ctl_port_admin_state state) {
+    mrc_ctl_port_attr attr{.port_admin_state = state};
+    return mrc_ctl_modify_port(context, port, &attr, MRC_CTL_PORT_ADMIN_STATE);
+  };
+  for (const std::uint8_t port : {std::uint8_t{1}, std::uint8_t{3}}) {
+    ASSERT_EQ(set(port, MRC_CTL_PORT_ADMIN_DISABLED), 0);
+    EXPECT_EQ(state_of(port), IBV_PORT_DOWN) << int{port};
+    EXPECT_EQ(state_of(2), IBV_PORT_ACTIVE);
+    ASSERT_EQ(set(port, MRC_CTL_PORT_ADMIN_ENABLED), 0);
+    EXPECT_TRUE(eventually([&] { return state_of(port) == IBV_PORT_ACTIVE; })) << int{port};
+  }
+  EXPECT_EQ(mrc_destroy_context(context), 0);
 }
 
 #undef ibv_query_port
@@ -250,6 +274,41 @@ TEST_F(VerbsTest, SendsLandInReceives) {
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+TEST_F(VerbsTest, AnEventGoesToTheContextOfItsQueuePair) {
+  mrc_context* context = mrc_create_context(verbs_, nullptr);
+  ASSERT_NE(context, nullptr);
+  ASSERT_EQ(fcntl(verbs_->async_fd, F_SETFL, O_NONBLOCK), 0);
+  ibv_cq* cq = ibv_create_cq(verbs_, 64, nullptr, nullptr, 0);
+  ibv_qp_init_attr init = init_attr(cq);
+  ibv_qp* qp = ibv_create_qp(pd_, &init);
+  ASSERT_NE(qp, nullptr);
+  ASSERT_EQ(connect(qp, qp), 0);
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  std::vector<std::uint8_t> memory(64);
+  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  ASSERT_NE(mr, nullptr);
+  ibv_sge sge{
+      .addr = reinterpret_cast<std::uintptr_t>(memory.data()), .length = 8, .lkey = mr->lkey};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.wr.rdma.rkey = 0xdead;
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_send(qp, &request, &bad), 0);
+  ibv_async_event event{};
+  ASSERT_TRUE(eventually([&] { return ibv_get_async_event(verbs_, &event) == 0; }));
+  EXPECT_EQ(event.event_type, IBV_EVENT_QP_FATAL);
+  EXPECT_EQ(event.element.qp, qp);
+  ibv_ack_async_event(&event);
+  mrc_async_event other{};
+  EXPECT_EQ(mrc_get_async_event(context, &other), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(ibv_destroy_qp(qp), 0);
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+  EXPECT_EQ(mrc_destroy_context(context), 0);
 }
 
 TEST_F(VerbsTest, AVerbsProgramMustNameItsPeer) {
