@@ -1,13 +1,13 @@
 #include "adapter.h"
 
 #include <endian.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "log.h"
 #include "mrc_ctl.h"
@@ -27,7 +27,7 @@ struct Devices {
   std::vector<std::weak_ptr<Adapter>> open;
 };
 Devices& all_devices() {
-  static auto* const instance = new Devices;
+  static auto* instance = new Devices;
   return *instance;
 }
 

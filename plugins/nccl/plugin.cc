@@ -108,7 +108,7 @@ Result set_attributes(void* context, const NetAttributes* attributes) {
 
 Result shared_context(int traffic_class, void** context) {
   static std::mutex mutex;
-  static auto* const contexts = new std::map<int, ContextHandle>;
+  static auto* contexts = new std::map<int, ContextHandle>;
   return guarded([&] {
     const std::lock_guard lock(mutex);
     ContextHandle& found = (*contexts)[traffic_class];

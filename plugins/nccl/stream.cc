@@ -26,7 +26,7 @@ struct OpenSockets {
   std::vector<int> descriptors;
 };
 OpenSockets& open_sockets() {
-  static auto* const instance = new OpenSockets;
+  static auto* instance = new OpenSockets;
   return *instance;
 }
 
@@ -40,7 +40,7 @@ void after_fork_in_child() {
 }
 
 void remember(int descriptor) {
-  [[maybe_unused]] static const int registered =
+  [[maybe_unused]] static const int kRegistered =
       pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   const std::lock_guard lock(open_sockets().mutex);
   open_sockets().descriptors.push_back(descriptor);
