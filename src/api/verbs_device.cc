@@ -109,7 +109,7 @@ int make_list(ibv_device**& out, int& count) {
   try {
     for (int i = 0; real != nullptr && i < real_count; ++i)
       all.push_back(real[i]);
-    const std::size_t bytes = sizeof(ListHead) + (all.size() + 1) * sizeof(all[0]);
+    const std::size_t bytes = sizeof(ListHead) + (all.size() + 1) * sizeof(void*);
     auto* head = static_cast<ListHead*>(::operator new(bytes));
     head->real = real;
     out = reinterpret_cast<ibv_device**>(head + 1);
