@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -48,7 +49,8 @@ std::vector<std::byte> Meeting::get(const std::string& name) const {
   const std::vector<char> bytes((std::istreambuf_iterator<char>(in)),
                                 std::istreambuf_iterator<char>());
   std::vector<std::byte> out(bytes.size());
-  std::memcpy(out.data(), bytes.data(), bytes.size());
+  std::transform(bytes.begin(), bytes.end(), out.begin(),
+                 [](char byte) { return static_cast<std::byte>(byte); });
   return out;
 }
 
