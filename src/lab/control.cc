@@ -2,6 +2,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include <array>
@@ -18,6 +19,7 @@ constexpr std::size_t kMaxReply = 131'072;
 constexpr std::size_t kMaxClients = 1'024;
 constexpr std::uint64_t kListenerTag = std::uint64_t{1} << 32;
 constexpr int kBacklog = 64;
+constexpr int kPatienceS = 5;  // of a client with a lab that does not answer
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -120,6 +122,9 @@ bool ControlClient::connect(const std::string& path) {
   nic::Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.valid() || !make_address(path, address)) return false;
   if (::connect(socket.get(), untyped(address), sizeof(address)) != 0) return false;
+  const timeval patience{.tv_sec = kPatienceS, .tv_usec = 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   socket_ = std::move(socket);
   return true;
 }
@@ -136,6 +141,7 @@ Reply ControlClient::ask(std::span<const std::string> words) {
   do {
     got = ::recv(socket_.get(), answer.data(), answer.size(), 0);
   } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return {.ok = false, .text = "the lab does not answer"};
   if (got <= 0) return gone;
   return {.ok = answer[0] == '+', .text = answer.substr(1, static_cast<std::size_t>(got) - 1)};
 }

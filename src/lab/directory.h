@@ -2,7 +2,6 @@
 //
 //   BASE/NAME/lock      flock'ed by the lab's daemon as long as it lives; holds its process id
 //   BASE/NAME/control   socket for commands
-//   BASE/NAME/log       what the daemon has to say
 //   BASE/NAME/p/H.P     the cable of host H in plane P
 //   BASE/NAME/h/H/      host H: mrc.toml and the state of its device
 //
@@ -30,7 +29,6 @@ class Directory {
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
   std::string control_path() const { return path_ + "/control"; }
-  std::string log_path() const { return path_ + "/log"; }
   std::string ports_path() const { return path_ + "/p"; }
   std::string host_path(unsigned host) const { return path_ + "/h/" + std::to_string(host); }
   std::string config_path(unsigned host) const { return host_path(host) + "/mrc.toml"; }

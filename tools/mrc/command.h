@@ -26,6 +26,7 @@ std::unique_ptr<Command> make_demo_command();
 std::unique_ptr<Command> make_sim_command();
 std::unique_ptr<Command> make_fabric_command();
 std::unique_ptr<Command> make_plan_command();
+std::unique_ptr<Command> make_lab_command();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_perf_command();
 std::unique_ptr<Command> make_info_command();

@@ -53,6 +53,7 @@ ExitCode run(int argc, char** argv) {
   entries.push_back(declare(program, make_sim_command()));
   entries.push_back(declare(program, make_fabric_command()));
   entries.push_back(declare(program, make_plan_command()));
+  entries.push_back(declare(program, make_lab_command()));
   entries.push_back(declare(program, make_run_command()));
   entries.push_back(declare(program, make_perf_command()));
   entries.push_back(declare(program, make_info_command()));

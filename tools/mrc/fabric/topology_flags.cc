@@ -31,4 +31,8 @@ fabric::TopologySpec TopologyFlags::spec() const {
   return fabric::resolve_topology(fabric::find_topology(source_), options_);
 }
 
+fabric::TopologySpec TopologyFlags::spec(const fabric::TopologySpec& unless_named) const {
+  return source_.empty() ? fabric::resolve_topology(unless_named, options_) : spec();
+}
+
 }  // namespace mrc::tool

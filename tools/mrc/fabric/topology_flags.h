@@ -19,6 +19,8 @@ class TopologyFlags {
 
   // What was described. Throws InputError when it makes no fabric.
   fabric::TopologySpec spec() const;
+  // The same, starting from `unless_named` where no preset or file is given.
+  fabric::TopologySpec spec(const fabric::TopologySpec& unless_named) const;
 
  private:
   std::string source_;

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Labs as people use them: real processes in the hosts, cables cut, parts killed.
+
+Usage: lab_test.py <mrc> [unittest arguments]
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WAIT_S = 120
+
+
+def free_tcp_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(port):
+    wanted = f":{port:04X} "
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as file:
+            if any(wanted in line and " 0A " in line for line in file):
+                return True
+    return False
+
+
+def eventually(done, what):
+    deadline = time.monotonic() + WAIT_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise AssertionError(what)
+        time.sleep(0.02)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Lab(unittest.TestCase):
+    program = None
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="mrc-lab-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.base = os.path.join(self.folder, "l")
+        self.addCleanup(self.lab, "down")
+
+    def words(self, verb, *rest):
+        return [self.program, "lab", verb, "--dir", self.base, *rest]
+
+    def lab(self, verb, *rest):
+        return subprocess.run(self.words(verb, *rest), capture_output=True, text=True,
+                              timeout=WAIT_S, check=False)
+
+    def must(self, verb, *rest):
+        result = self.lab(verb, *rest)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def refused(self, code, verb, *rest):
+        result = self.lab(verb, *rest)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.stderr
+
+    def start(self, *words):
+        process = subprocess.Popen(self.words(*words), text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate(timeout=WAIT_S)
+
+    def up(self, *flags):
+        return self.must("up", "--hosts", "4", "--planes", "2", *flags)
+
+    def status(self):
+        return json.loads(self.must("status", "--json"))
+
+
+class Life(Lab):
+    def test_nothing_is_left_after_down(self):
+        self.up()
+        self.assertIn("already up", self.refused(1, "up"))
+        self.must("down")
+        self.assertFalse(os.path.exists(self.base))
+        self.assertIn("there is no lab", self.must("down"))
+
+    def test_several_labs_side_by_side(self):
+        self.up("--name", "a")
+        self.up("--name", "b")
+        listed = self.must("status", "--all")
+        self.assertEqual([line.split()[:2] for line in listed.splitlines()],
+                         [["a", "up,"], ["b", "up,"]])
+        self.must("down", "--name", "a")
+        self.must("status", "--name", "b")
+        self.must("down", "--name", "b")
+
+    def test_a_killed_lab_is_noticed_and_cleaned_up(self):
+        for way_out in ("down", "up"):
+            self.up()
+            os.kill(self.status()["process"], signal.SIGKILL)
+            eventually(lambda: self.lab("status").returncode == 1, "the lab lives")
+            self.assertIn("dead", self.refused(1, "status"))
+            self.assertIn("dead", self.refused(1, "cut", "host:0/plane:0"))
+            if way_out == "down":
+                self.must("down")
+                self.assertFalse(os.path.exists(self.base))
+            else:
+                self.up()
+                self.assertEqual(self.status()["faults"], [])
+
+    def test_a_lab_that_does_not_answer_is_ended_all_the_same(self):
+        self.up()
+        pid = self.status()["process"]
+        os.kill(pid, signal.SIGSTOP)
+        self.must("down")
+        self.assertFalse(is_alive(pid))
+        self.assertFalse(os.path.exists(self.base))
+
+    def test_programs_end_with_their_lab_and_with_their_exec(self):
+        self.up()
+        for killed in ("exec", "lab"):
+            process = self.start("exec", "0", "sh", "-c", "echo $$; exec sleep 1000")
+            pid = int(process.stdout.readline())
+            eventually(lambda: len(self.status()["programs"]) == 1, "the program is not listed")
+            if killed == "exec":
+                process.kill()
+            else:
+                os.kill(self.status()["process"], signal.SIGKILL)
+            eventually(lambda pid=pid: not is_alive(pid), "the program lives on")
+            process.wait(timeout=WAIT_S)
+            if killed == "exec":
+                eventually(lambda: not self.status()["programs"], "the program is still listed")
+
+    def test_exec_gives_the_programs_result_and_its_place(self):
+        self.up()
+        self.assertEqual(self.lab("exec", "1", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(self.lab("exec", "1", "sh", "-c", "kill -9 $$").returncode, 137)
+        self.assertEqual(self.lab("exec", "1", "/nonexistent").returncode, 127)
+        out = self.must("exec", "3", "sh", "-c", "echo $MRC_LAB_HOST $MRC_LAB_GID; cat $MRC_CONFIG")
+        self.assertTrue(out.startswith("3 fd00:1::4\n"), out)
+        self.assertIn('backend = "wire"', out)
+
+
+class BadInput(Lab):
+    def test_one_line_and_the_way_out(self):
+        self.assertIn("mrc lab up", self.refused(1, "status"))
+        self.assertIn("mrc lab up", self.refused(1, "exec", "0", "true"))
+        self.refused(2, "up", "--name", "no/slash")
+        self.refused(2, "up", "--mbps", "0")
+        self.refused(2, "up", "--fail", "t0:9/plane:0 down @0")
+        self.refused(2, "up", "--planes", "40")
+        self.up()
+        self.assertIn("t1:9", self.refused(2, "cut", "t0:0/t1:9/plane:0"))
+        self.assertIn("plane", self.refused(2, "cut", "t0:0/t1:1"))
+        self.assertIn("no switch", self.refused(2, "kill", "t0:0/t1:1/plane:0"))
+        self.refused(2, "loss", "t0:0/t1:1/plane:0", "2")
+        self.refused(2, "flap", "t0:0/t1:1/plane:0", "1ms")
+        self.assertIn("hosts 0 to 3", self.refused(2, "exec", "4", "true"))
+        self.refused(2, "capture", "t0:0/t1:1/plane:0", "/nonexistent/file", "--seconds", "0.01")
+        self.refused(2, "up", "--dir", "/tmp/" + "x" * 120)
+        self.assertEqual(self.status()["faults"], [])
+
+
+class Traffic(Lab):
+    def perf(self, *flags):
+        """A server in host 0 and a client in host 2, across both tiers; the client's results."""
+        port = free_tcp_port()
+        server = self.start("exec", "0", self.program, "perf", "write_bw", "-p", str(port), *flags)
+        eventually(lambda: is_listening(port) or server.poll() is not None, "no server")
+        if server.poll() is not None:
+            self.fail(server.communicate()[1])
+        client = self.start("exec", "2", self.program, "perf", "write_bw", "-p", str(port),
+                            "--json", *flags, "127.0.0.1")
+        return server, client
+
+    def finish(self, server, client):
+        out, err = client.communicate(timeout=WAIT_S)
+        self.assertEqual(client.returncode, 0, err)
+        server_err = server.communicate(timeout=WAIT_S)[1]
+        self.assertEqual(server.returncode, 0, server_err)
+        return json.loads(out)
+
+    def test_two_processes_while_cables_are_cut_and_a_switch_reboots(self):
+        self.up()
+        server, client = self.perf("-s", "256K", "-n", "150")
+        eventually(lambda: self.status()["planes"][0]["frames"] > 500, "nothing moves")
+        self.must("cut", "t0:0/t1:1/plane:0")
+        time.sleep(0.2)
+        self.must("reboot", "t1:2/plane:1", "--for", "200ms")
+        time.sleep(0.2)
+        self.must("cut", "host:2/plane:1")
+        time.sleep(0.2)
+        self.must("heal", "all")
+        self.finish(server, client)
+        planes = self.status()["planes"]
+        self.assertTrue(all(plane["frames"] > 100 for plane in planes), planes)
+        self.assertEqual(sum(plane["dropped"]["no_route"] for plane in planes), 0)
+        self.assertEqual(sum(plane["dropped"]["malformed"] for plane in planes), 0)
+
+    def test_a_capture_opens_in_tshark(self):
+        self.up()
+        file = os.path.join(self.folder, "c.pcapng")
+        capture = self.start("capture", "t0:0/t1:*/plane:*", file)
+        eventually(lambda: os.path.exists(file), "no file")
+        self.finish(*self.perf("-s", "64K", "-n", "4"))
+        capture.send_signal(signal.SIGINT)
+        out, err = capture.communicate(timeout=WAIT_S)
+        self.assertEqual(capture.returncode, 0, err)
+        frames = int(out.split()[0].replace(",", ""))
+        self.assertGreater(frames, 50)
+        if shutil.which("tshark") is None:
+            self.skipTest("the rest needs tshark")
+        shown = subprocess.run(
+            ["tshark", "-r", file, "-T", "fields", "-E", "occurrence=f", "-e", "ipv6.dst", "-e",
+             "ipv6.nxt"], capture_output=True, text=True, timeout=WAIT_S, check=True)
+        lines = shown.stdout.split("\n")[:-1]
+        self.assertEqual(len(lines), frames)
+        for line in lines:
+            carrier, next_header = line.split("\t")[:2]
+            self.assertRegex(carrier, r"^fc00:[12]:(800[0-3]:100[01]|100[01]):10[01]::$")
+            self.assertEqual(next_header, "41")
+
+
+if __name__ == "__main__":
+    Lab.program = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
