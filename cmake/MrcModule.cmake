@@ -1,5 +1,8 @@
 # mrc_module(<name> [NO_EXCEPTIONS] [DEPENDS <module>...] [LINK <target>...])
 #
+# NO_EXCEPTIONS: neither throws nor catches. The code can be unwound all the same, since operator new
+# throws in its set-up: what was half built is released, and callers keep their clean-up.
+#
 # Declares the library mrc_<name> from all .cc files under src/<name>/. A new file needs no change
 # here. Without any .cc file the target is an interface library, so header-only and future modules
 # can be linked all the same.
@@ -13,7 +16,7 @@ function(mrc_module name)
       $<$<CXX_COMPILER_ID:GNU>:$<$<COMPILE_LANGUAGE:CXX>:-Wmissing-declarations>>)
     if(arg_NO_EXCEPTIONS)
       target_compile_options(mrc_${name} PRIVATE
-        $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions$<SEMICOLON>-fno-rtti>)
+        $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>)
     endif()
   else()
     add_library(mrc_${name} INTERFACE)

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,19 @@ ExitCode report_usage(const CLI::App& program, const std::string& what) {
   return ExitCode::kUsage;
 }
 
+// `mrc run [options] -- program ...`: the parser would take what follows "--" for arguments of
+// `mrc`.
+std::vector<char*> without_separator(int argc, char** argv) {
+  std::vector<char*> words(argv, argv + argc);
+  if (argc < 3 || std::string_view(argv[1]) != "run") return words;
+  const auto is_option = [](const char* word) { return word[0] == '-' && word[1] == '-'; };
+  auto word = words.begin() + 2;
+  while (word != words.end() && is_option(*word) && std::string_view(*word) != "--")
+    ++word;
+  if (word != words.end() && std::string_view(*word) == "--") words.erase(word);
+  return words;
+}
+
 ExitCode run(int argc, char** argv) {
   CLI::App program{"MRC, the Multipath Reliable Connection, in software.", "mrc"};
   program.set_version_flag("--version", "mrc " MRC_VERSION, "Print the version and exit");
@@ -60,7 +74,8 @@ ExitCode run(int argc, char** argv) {
   entries.push_back(declare(program, make_doctor_command()));
   entries.push_back(declare(program, make_ctl_command()));
   try {
-    program.parse(argc, argv);
+    const std::vector<char*> words = without_separator(argc, argv);
+    program.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) return report_usage(program, error.what());
     program.exit(error);
