@@ -1,6 +1,7 @@
 #include "lab/cluster.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "fabric/input_error.h"
@@ -19,7 +20,7 @@ fabric::TopologySpec scale_rates(fabric::TopologySpec spec, std::uint64_t bits_p
       static_cast<double>(bits_per_second) / static_cast<double>(spec.host_link.bits_per_second);
   for (fabric::LinkClass* link : {&spec.t0_t1_link, &spec.t1_t2_link}) {
     const double rate = static_cast<double>(link->bits_per_second) * factor;
-    link->bits_per_second = static_cast<std::uint64_t>(rate + 0.5);
+    link->bits_per_second = static_cast<std::uint64_t>(std::llround(rate));
   }
   spec.host_link.bits_per_second = bits_per_second;
   return spec;

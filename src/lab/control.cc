@@ -134,7 +134,7 @@ Reply ControlClient::ask(std::span<const std::string> words) {
   for (const std::string& word : words)
     request += (request.empty() ? "" : "\n") + word;
   if (request.size() > kMaxRequest) return {.ok = false, .text = "the command is too long"};
-  const Reply gone{.ok = false, .text = "the lab went away"};
+  Reply gone{.ok = false, .text = "the lab went away"};
   if (::send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return gone;
   std::string answer(kMaxReply, '\0');
   ssize_t got = 0;

@@ -34,6 +34,7 @@ constexpr ProcessNumber process_of(QpNumber qp) {
 struct PeerName {
   wire::IpAddress gid;  // of the device, whichever plane is used
   ProcessNumber process = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): see IpAddress
   friend constexpr auto operator<=>(const PeerName&, const PeerName&) = default;
 };
 

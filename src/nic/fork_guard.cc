@@ -14,7 +14,7 @@ void on_fork_in_child() { g_generation.fetch_add(1, std::memory_order_relaxed); 
 std::atomic<std::uint32_t>& ForkGuard::current_generation() { return g_generation; }
 
 ForkGuard::ForkGuard() {
-  [[maybe_unused]] static const int registered =
+  [[maybe_unused]] static const int kRegistered =
       pthread_atfork(nullptr, nullptr, &on_fork_in_child);
   generation_ = g_generation.load(std::memory_order_relaxed);
 }

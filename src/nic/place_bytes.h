@@ -13,7 +13,7 @@ namespace mrc::nic {
 
 // Sixteen bytes at any address, stored at once.
 struct [[gnu::packed, gnu::may_alias]] PlacedUnit {
-  typedef unsigned char Bytes __attribute__((vector_size(16)));
+  using Bytes [[gnu::vector_size(16)]] = unsigned char;
   Bytes bytes;
 };
 static_assert(alignof(PlacedUnit) == 1 && sizeof(PlacedUnit) == 16);

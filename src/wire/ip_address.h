@@ -16,6 +16,7 @@ namespace mrc::wire {
 struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};
   bool is_v4 = false;
+  // NOLINTNEXTLINE(modernize-use-nullptr): where it is used, the check takes its zero for a pointer
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
 };
 
