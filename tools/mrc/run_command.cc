@@ -57,7 +57,7 @@ fs::path library_folder() {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const char* folder : {MRC_LIBRARY_FOLDER, "../../lib", "../lib"}) {
-    const fs::path candidate = (here / folder).lexically_normal();
+    fs::path candidate = (here / folder).lexically_normal();
     if (fs::exists(candidate / kPreload, error)) return candidate;
   }
   return {};
@@ -90,6 +90,7 @@ ExitCode RunCommand::run() {
   if (shadow_) put("LD_LIBRARY_PATH", (folder / "mrc" / "verbs").string());
   if (print_) return ExitCode::kOk;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);

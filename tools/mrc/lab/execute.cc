@@ -40,6 +40,7 @@ constexpr int kSignalBase = 128;
     ::unsetenv(name.c_str());
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
