@@ -1,5 +1,4 @@
 // Queue pairs of verbs programs: reliable connections, carried by MRC.
-#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -13,10 +12,6 @@
 
 namespace mrc::api {
 namespace {
-
-// A card acknowledges before the peer's program answers, and programs with room for one send rely
-// on that: they post the next as soon as the answer is there. Our acknowledgement may come with it.
-constexpr std::uint32_t kMinSends = 16;
 
 VerbsQp* our_qp(ibv_qp* qp) {
   return qp != nullptr && our_context(qp->context) != nullptr ? reinterpret_cast<VerbsQp*>(qp)
@@ -61,7 +56,7 @@ int create_qp(VerbsPd& pd, ibv_qp_init_attr& attr, ibv_qp*& out) {
   nic::QpSetup setup{.domain = pd.domain,
                      .send_cq = send_cq.nic.get(),
                      .receive_cq = receive_cq.nic.get(),
-                     .max_sends = std::max(attr.cap.max_send_wr, kMinSends),
+                     .max_sends = attr.cap.max_send_wr,
                      .max_receives = attr.cap.max_recv_wr,
                      .max_send_buffers = attr.cap.max_send_sge,
                      .max_receive_buffers = attr.cap.max_recv_sge,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -45,6 +46,18 @@ Registry& registry() {
   return *known;
 }
 
+// Programs end without closing what they opened. Whoever holds the registry now may never let go.
+void on_exit() {
+  Registry& known = registry();
+  const std::unique_lock lock(known.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (const auto& entry : known.devices) {
+    if (const std::shared_ptr<Device> device = entry.second.lock()) {
+      static_cast<DeviceImpl&>(*device).engine().on_exit();
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& error) {
@@ -54,6 +67,7 @@ std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& er
     return nullptr;
   }
   try {
+    [[maybe_unused]] static const int kRegistered = std::atexit(&on_exit);
     Registry& known = registry();
     const std::lock_guard lock(known.mutex);
     std::weak_ptr<Device>& place = known.devices[{config.name, config.directory, config.udp_port,

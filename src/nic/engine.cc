@@ -201,11 +201,12 @@ void Engine::progress() {
 
 void Engine::hand_out_results() {
   drain_completions();
+  report_waiting();
   drain_events();
 }
 
 void Engine::publish_wanted() {
-  TimeNs at = endpoint_->next_deadline();
+  TimeNs at = std::min(endpoint_->next_deadline(), waiting_until_);
   if (more_work_) {
     at = 0;
   } else if (endpoint_->wants_to_send() &&

@@ -73,6 +73,8 @@ class Engine final : private Receiver {
   bool polled_recently() const { return polled_recently(clock()); }
   void poll();          // an empty completion queue was polled
   void polling_ends();  // the program will wait for a notification
+  // The process ends: sends the answers peers are owed, unless another thread keeps the engine.
+  void on_exit();
   const std::shared_ptr<AsyncHub>& async() const { return async_; }
   const core::CcProfile& default_cc() const { return default_cc_; }
   static TimeNs clock();
@@ -118,6 +120,8 @@ class Engine final : private Receiver {
   void take_posted(QueuePairImpl& qp);
   void hand_out_results();
   void transmit();
+  // Sends the answers that peers are owed, before somebody who owes them goes.
+  void pay_answers();
   // Brings ports and denied paths in line with a controller's wishes.
   void apply_node_state(const NodeSnapshot& snapshot);
   void apply_ports();
@@ -156,6 +160,9 @@ class Engine final : private Receiver {
   void drain_events();
   void complete_send(QueuePairImpl& qp, std::uint32_t slot, core::CompletionStatus status);
   void complete_receive(QueuePairImpl& qp, const core::Completion& completion);
+  void report_receive(QueuePairImpl& qp, const core::Completion& completion);
+  void report_waiting(QueuePairImpl& qp);
+  void report_waiting();
   void flush_receive(QueuePairImpl& qp, std::uint32_t slot);
   void deliver(CompletionQueueImpl& cq, const CompletionEntry& entry);
   void on_overrun(CompletionQueueImpl& cq);
@@ -197,7 +204,8 @@ class Engine final : private Receiver {
   unsigned qp_count_ = 0;
   TimeNs now_ = 0;
   bool more_work_ = false;
-  bool something_home_ = false;  // this round changed what the program sees
+  TimeNs waiting_until_ = kNever;  // the first receive that waits for sends is reported then
+  bool something_home_ = false;    // this round changed what the program sees
 
   std::atomic<QueuePairImpl*> doorbells_{nullptr};
   std::atomic<TimeNs> wanted_at_{kNever};

@@ -14,6 +14,10 @@ namespace {
 constexpr std::uint32_t kEventGood = 1U << 0;
 constexpr std::uint32_t kEventAssumedBad = 1U << 1;
 
+// How long a receive waits for the sends before it. Their acknowledgement left beside the message
+// that filled it; one that is later than this was lost.
+constexpr DurationNs kReceiveWaitNs = 2 * kMillisecondNs;
+
 constexpr std::uint32_t event_bit(core::EvState state) {
   if (state == core::EvState::kGood) return kEventGood;
   return state == core::EvState::kAssumedBad ? kEventAssumedBad : 0;
@@ -39,14 +43,60 @@ void Engine::drain_completions() {
 void Engine::complete_send(QueuePairImpl& qp, std::uint32_t slot, core::CompletionStatus status) {
   const SendSlot& send = qp.send(slot);
   ++qp.e.silent_credits;
-  if (status == core::CompletionStatus::kSuccess && !send.signaled) return;
-  CompletionEntry entry{.owner = &qp, .send_credits = std::exchange(qp.e.silent_credits, 0)};
-  entry.work = {
-      .id = send.id, .status = status, .kind = send.kind, .length = send.length, .qp = qp.number()};
-  deliver(qp.send_cq(), entry);
+  ++qp.e.sends_done;
+  if (status != core::CompletionStatus::kSuccess || send.signaled) {
+    CompletionEntry entry{.owner = &qp, .send_credits = std::exchange(qp.e.silent_credits, 0)};
+    entry.work = {.id = send.id,
+                  .status = status,
+                  .kind = send.kind,
+                  .length = send.length,
+                  .qp = qp.number()};
+    deliver(qp.send_cq(), entry);
+  }
+  if (!qp.e.waiting.empty()) report_waiting(qp);
 }
 
+// Programs written for network cards expect a send to be done before its answer is there: a card
+// acknowledges what it receives before its program can answer. Our acknowledgement takes another
+// path than the answer and may come behind it, so the answer waits.
 void Engine::complete_receive(QueuePairImpl& qp, const core::Completion& completion) {
+  auto& waiting = qp.e.waiting;
+  const bool answers = completion.into_receive && qp.e.sends_done != qp.e.sends_taken;
+  const bool good = completion.status == core::CompletionStatus::kSuccess;
+  if (good && (answers || !waiting.empty()) && waiting.size() < waiting.capacity()) {
+    const TimeNs until = now_ + kReceiveWaitNs;
+    waiting.push_back({completion, answers ? qp.e.sends_taken : 0, until});
+    waiting_until_ = std::min(waiting_until_, until);
+    return;
+  }
+  for (const WaitingReceive& first : waiting)
+    report_receive(qp, first.completion);
+  waiting.clear();
+  report_receive(qp, completion);
+}
+
+void Engine::report_waiting(QueuePairImpl& qp) {
+  auto& waiting = qp.e.waiting;
+  const auto due = [&](const WaitingReceive& receive) {
+    return receive.after_sends <= qp.e.sends_done || receive.until <= now_;
+  };
+  const auto end = std::find_if_not(waiting.begin(), waiting.end(), due);
+  for (auto receive = waiting.begin(); receive != end; ++receive)
+    report_receive(qp, receive->completion);
+  waiting.erase(waiting.begin(), end);
+}
+
+void Engine::report_waiting() {
+  if (now_ < waiting_until_) return;
+  waiting_until_ = kNever;
+  for_each_qp([&](QueuePairImpl& qp) {
+    report_waiting(qp);
+    if (!qp.e.waiting.empty())
+      waiting_until_ = std::min(waiting_until_, qp.e.waiting.front().until);
+  });
+}
+
+void Engine::report_receive(QueuePairImpl& qp, const core::Completion& completion) {
   const ReceiveSlot& receive = qp.receive(static_cast<std::uint32_t>(completion.id));
   CompletionEntry entry{.owner = &qp, .receive_credits = 1, .solicited = true};
   const SendKind kind = !completion.into_receive   ? SendKind::kWriteImmediate

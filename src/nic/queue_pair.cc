@@ -131,6 +131,7 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
   settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
   // An answer costs as much as a packet; a few packets share one unless the program wants more.
   if (settings.sack_threshold_bytes == 0) settings.sack_threshold_bytes = kSackThresholdBytes;
+  if (setup_.allow_sends) e.waiting.reserve(receives_.size());
   if (setup_.last_byte_last) {
     e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
   }
@@ -171,6 +172,7 @@ int QueuePairImpl::to_error() {
   Engine& engine = device_->engine();
   const EngineGuard guard(engine);
   if (state() == core::QpState::kReset) return EINVAL;
+  engine.pay_answers();
   e.failing_on_request = true;
   const Status done = engine.endpoint().fail_qp(engine.clock(), number_);
   if (!done.ok()) return errno_of(done);
@@ -193,12 +195,12 @@ void QueuePairImpl::forget_work() {
     const std::lock_guard posting(post_lock_);
     Engine& engine = device_->engine();
     const EngineGuard guard(engine);
-    engine.take_doorbells();
+    engine.pay_answers();
     [[maybe_unused]] const Status done = engine.endpoint().reset_qp(number_);
     disconnect();
     use = std::move(e.use);
     e = {};
-    e.sends_taken = sends_posted_.load();
+    e.sends_taken = e.sends_done = sends_posted_.load();
     e.receives_taken = receives_posted_.load();
     set_state(core::QpState::kReset);
   }

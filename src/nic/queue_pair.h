@@ -64,6 +64,13 @@ struct HeldByte {
   std::byte value{};
 };
 
+// A receive that is done and shall be reported behind the sends posted before it was.
+struct WaitingReceive {
+  core::Completion completion;
+  std::uint64_t after_sends = 0;
+  TimeNs until = 0;  // no longer than that
+};
+
 class QueuePairImpl final : public QueuePair {
  public:
   QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup);
@@ -119,7 +126,9 @@ class QueuePairImpl final : public QueuePair {
     ProfileUse use;
     std::uint64_t sends_taken = 0;
     std::uint64_t receives_taken = 0;
-    std::uint32_t silent_credits = 0;  // of unsignaled sends done since the last reported one
+    std::uint64_t sends_done = 0;
+    std::vector<WaitingReceive> waiting;  // oldest first; room for all receives
+    std::uint32_t silent_credits = 0;     // of unsignaled sends done since the last reported one
     core::QpReadyToReceive rtr;
     core::QpReadyToSend rts;
     std::vector<HeldByte> held;  // room for a whole window; only with last_byte_last
