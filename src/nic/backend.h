@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -118,5 +119,11 @@ struct BackendResult {
   std::string error;  // one line for a person when there is none
 };
 BackendResult open_backend(const DeviceConfig& config);
+
+// One for each engine of a device. Each has a process number and so sockets of its own.
+using Backends = std::vector<std::unique_ptr<Backend>>;
+// The first one must open. Further ones are a matter of speed: where they cannot be had, because
+// numbers or descriptors are used up, the device does with fewer. Empty when there is an `error`.
+Backends open_backends(const DeviceConfig& config, std::string& error);
 
 }  // namespace mrc::nic

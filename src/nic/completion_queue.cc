@@ -7,6 +7,7 @@
 #include <new>
 
 #include "nic/device_impl.h"
+#include "nic/engine.h"
 #include "nic/queue_pair.h"
 
 namespace mrc::nic {
@@ -21,7 +22,7 @@ CompletionQueueImpl::CompletionQueueImpl(std::shared_ptr<DeviceImpl> device, uns
 
 CompletionQueueImpl::~CompletionQueueImpl() {
   if (device_->in_child()) return;
-  device_->engine().async()->retire(static_cast<CompletionQueue*>(this));
+  device_->group().async->retire(static_cast<CompletionQueue*>(this));
   if (channel_) channel_->detach(seat_);
 }
 
@@ -36,9 +37,31 @@ int CompletionQueueImpl::poll(std::span<WorkCompletion> out) {
   if (device_->in_child()) return -EIO;
   const int taken = take(out);
   if (taken != 0 || out.empty()) return taken;
-  device_->engine().poll();
+  drive();
   return take(out);
 }
+
+// Only the engines whose completions come here. A device with one engine is driven by every poll:
+// programs that watch memory poll whatever queue they have.
+void CompletionQueueImpl::drive() {
+  const auto& engines = device_->group().engines;
+  if (engines.size() == 1) {
+    engines.front()->poll();
+    return;
+  }
+  for (const auto& engine : engines)
+    if (users_[engine->index()].load(std::memory_order_relaxed) > 0) engine->poll();
+}
+
+unsigned CompletionQueueImpl::users() const {
+  unsigned all = 0;
+  for (const auto& of_engine : users_)
+    all += of_engine.load();
+  return all;
+}
+
+void CompletionQueueImpl::add_user(const Engine& engine) { users_[engine.index()].fetch_add(1); }
+void CompletionQueueImpl::remove_user(const Engine& engine) { users_[engine.index()].fetch_sub(1); }
 
 int CompletionQueueImpl::take(std::span<WorkCompletion> out) {
   // Most polls find nothing and need no lock for that.
@@ -66,7 +89,8 @@ int CompletionQueueImpl::request_notification(bool solicited_only) {
   std::uint8_t now = armed_.load();
   while (now < wish && !armed_.compare_exchange_weak(now, wish)) {
   }
-  device_->engine().polling_ends();
+  for (const auto& engine : device_->group().engines)
+    engine->polling_ends();
   return 0;
 }
 
@@ -76,7 +100,7 @@ int CompletionQueueImpl::resize(unsigned depth) {
   try {
     std::vector<CompletionEntry> larger(std::bit_ceil(depth));
     const std::lock_guard reading(read_lock_);
-    const EngineGuard writing(device_->engine());
+    const std::lock_guard writing(write_lock_);
     const std::uint64_t tail = tail_.load();
     const std::uint64_t head = head_.load();
     if (head - tail > larger.size()) return EINVAL;
@@ -100,12 +124,15 @@ void CompletionQueueImpl::wait_acknowledged() {
 // --- The engine's side ---------------------------------------------------------------------------
 
 bool CompletionQueueImpl::push(const CompletionEntry& entry) {
-  const std::uint64_t head = head_.load(std::memory_order_relaxed);
-  if (head - tail_.load(std::memory_order_acquire) >= ring_.size()) {
-    return overrun_.exchange(true);
+  {
+    const std::lock_guard writing(write_lock_);
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    if (head - tail_.load(std::memory_order_acquire) >= ring_.size()) {
+      return overrun_.exchange(true);
+    }
+    ring_[head & (ring_.size() - 1)] = entry;
+    head_.store(head + 1);
   }
-  ring_[head & (ring_.size() - 1)] = entry;
-  head_.store(head + 1);
   notify(entry.solicited || entry.work.status != core::CompletionStatus::kSuccess);
   return true;
 }
@@ -121,7 +148,7 @@ void CompletionQueueImpl::notify(bool solicited) {
 
 void CompletionQueueImpl::forget(const QueuePairImpl& owner) {
   const std::lock_guard reading(read_lock_);
-  const EngineGuard writing(device_->engine());
+  const std::lock_guard writing(write_lock_);
   const std::uint64_t head = head_.load();
   for (std::uint64_t i = tail_.load(); i != head; ++i) {
     CompletionEntry& entry = ring_[i & (ring_.size() - 1)];

@@ -1,6 +1,7 @@
-// A completion queue: a ring written by whoever holds the engine lock and read by the program.
+// A completion queue: a ring written by the engines of its queue pairs and read by the program.
 //
-// Indexes only grow. The writer owns `head_`, readers take turns on `tail_` under `read_lock_`.
+// Indexes only grow. Writers take turns on `head_` under `write_lock_`, readers on `tail_` under
+// `read_lock_`. Locks: read_lock_, then write_lock_; an engine's lock, then write_lock_.
 // An entry whose queue pair was destroyed or reset is emptied in place and skipped by readers.
 //
 // Notification. Arming and then polling once more, as verbs programs do, misses nothing: the writer
@@ -8,6 +9,7 @@
 // all sequentially consistent, so one of the two sees the other.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -15,6 +17,7 @@
 
 #include "nic/completion_channel.h"
 #include "nic/device.h"
+#include "nic/engine_group.h"
 #include "nic/spin_lock.h"
 
 namespace mrc::nic {
@@ -42,24 +45,27 @@ class CompletionQueueImpl final : public CompletionQueue {
   int request_notification(bool solicited_only) override;
   unsigned depth() const override;
   int resize(unsigned depth) override;
-  unsigned users() const override { return users_.load(); }
+  unsigned users() const override;
   void acknowledge(unsigned events) override;
   void wait_acknowledged() override;
 
-  // --- Under the engine lock.
+  // --- Under the lock of an engine.
   // False when the queue overran by this entry; later ones are swallowed without a word.
   bool push(const CompletionEntry& entry);
+  bool overrun() const { return overrun_.load(); }
 
   // Empties the entries of a queue pair that makes no new ones. Takes the locks itself.
   void forget(const QueuePairImpl& owner);
-  void add_user() { users_.fetch_add(1); }
-  void remove_user() { users_.fetch_sub(1); }
+  // A queue pair of that engine reports here, or does so no longer.
+  void add_user(const Engine& engine);
+  void remove_user(const Engine& engine);
   DeviceImpl* device() const { return device_.get(); }
 
  private:
   enum Armed : std::uint8_t { kNot, kSolicited, kAny };
 
   int take(std::span<WorkCompletion> out);
+  void drive();
   void notify(bool solicited);
 
   std::shared_ptr<DeviceImpl> device_;
@@ -67,12 +73,13 @@ class CompletionQueueImpl final : public CompletionQueue {
   ChannelSeat seat_;
 
   mutable SpinLock read_lock_;
+  SpinLock write_lock_;
   std::vector<CompletionEntry> ring_;  // a power of two; replaced under both locks
   std::atomic<std::uint64_t> head_{0};
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<bool> overrun_{false};
   std::atomic<std::uint8_t> armed_{kNot};
-  std::atomic<unsigned> users_{0};
+  std::array<std::atomic<unsigned>, kMaxThreads> users_{};  // by engine
 };
 
 }  // namespace mrc::nic

@@ -113,6 +113,7 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
   const auto port = environment.number("MRC_PORT", 1, kMaxUdpPort);
   const auto evs = environment.number("MRC_EVS", 1, kMaxEvsPerQp);
   const auto quantum = environment.number("MRC_SPRAY_QUANTUM", 0, kMaxSprayQuantum);
+  const auto threads = environment.number("MRC_THREADS", 0, kMaxThreads);
   const char* const state = environment.get("MRC_STATE_DIR");
   if (state != nullptr) directory = state;
   if (state != nullptr && state[0] != '/') {
@@ -127,6 +128,7 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
     if (evs) draft.config.evs_per_port = *evs;
     if (evs) draft.evs_origin = "environment: MRC_EVS: ";
     if (quantum) draft.config.spray_quantum = *quantum;
+    if (threads) draft.config.threads = *threads;
   }
   return environment.error();
 }

@@ -16,6 +16,8 @@
 
 namespace mrc::nic {
 
+inline constexpr unsigned kMaxThreads = 16;  // of one device
+
 enum class BackendKind : std::uint8_t {
   kUdp,   // datagrams through the kernel, on any interface, without privileges
   kWire,  // whole frames over a unix socket to a virtual switch
@@ -49,6 +51,7 @@ struct DeviceConfig {
   std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
   bool segmentation = true;         // bursts of packets in one system call, where the kernel can
   std::uint32_t spray_quantum = 0;  // packets in a row on one path; 0 = adaptive
+  unsigned threads = 0;             // engines, each with a thread; 0 = by number of processors
   wire::DscpMap dscp;
   core::QpReadyToSend retry;  // timeout and retries where the program sets none
   std::string directory;      // where the node's state for this device lives

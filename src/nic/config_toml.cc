@@ -310,6 +310,8 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
     read_rate(reader, node, config.port_bits_per_second);
   } else if (key == "spray_quantum") {
     reader.number(key, node, 0, kMaxSprayQuantum, config.spray_quantum);
+  } else if (key == "threads") {
+    reader.number(key, node, 0, kMaxThreads, config.threads);
   } else if (key == "segmentation") {
     reader.boolean(key, node, config.segmentation);
   } else if (key == "directory") {
@@ -348,7 +350,7 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
       reader.unknown(
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, udp_port, path_mtu, "
-          "evs_per_port, port_rate, spray_quantum, segmentation, dscp, retry, directory");
+          "evs_per_port, port_rate, spray_quantum, threads, segmentation, dscp, retry, directory");
     }
     if (reader.failed()) return;
   }

@@ -25,6 +25,16 @@ constexpr unsigned kControlCapacity = 4'096;
 // How late a process may be through no fault of the network: others had its processor.
 constexpr DurationNs kJitterNs = kMillisecondNs;
 
+// A key that another engine's table has drawn.
+class ChosenKey final : public core::RandomSource {
+ public:
+  explicit ChosenKey(Rkey key) : key_(key) {}
+  std::uint32_t next32() override { return static_cast<std::uint32_t>(key_); }
+
+ private:
+  Rkey key_;
+};
+
 // What makes two configurations the same device.
 using DeviceKey = std::tuple<std::string, std::string, std::uint16_t, wire::IpAddress>;
 
@@ -53,7 +63,8 @@ void on_exit() {
   if (!lock.owns_lock()) return;
   for (const auto& entry : known.devices) {
     if (const std::shared_ptr<Device> device = entry.second.lock()) {
-      static_cast<DeviceImpl&>(*device).engine().on_exit();
+      for (const auto& engine : static_cast<DeviceImpl&>(*device).group().engines)
+        engine->on_exit();
     }
   }
 }
@@ -73,12 +84,12 @@ std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& er
     std::weak_ptr<Device>& place = known.devices[{config.name, config.directory, config.udp_port,
                                                   config.planes.front().address}];
     if (std::shared_ptr<Device> shared = place.lock()) return shared;
-    BackendResult opened = open_backend(config);
-    if (!opened.backend) {
-      error = "device " + config.name + ": " + opened.error;
+    Backends backends = open_backends(config, error);
+    if (backends.empty()) {
+      error = "device " + config.name + ": " + error;
       return nullptr;
     }
-    std::shared_ptr<DeviceImpl> made = DeviceImpl::create(config, std::move(opened.backend), error);
+    std::shared_ptr<DeviceImpl> made = DeviceImpl::create(config, std::move(backends), error);
     place = made;
     return made;
   } catch (const std::bad_alloc&) {
@@ -90,14 +101,13 @@ std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& er
 // --- Life ----------------------------------------------------------------------------------------
 
 DeviceImpl::DeviceImpl(const DeviceConfig& config, std::unique_ptr<NodeState> node)
-    : config_(config), node_(std::move(node)) {
+    : config_(config), group_(std::make_unique<EngineGroup>(std::move(node))) {
   limits_.max_qps = kMaxQps;
   limits_.max_regions = RegionTable::kMaxRegions;
   limits_.max_buffers = kMaxGather;
 }
 
-std::shared_ptr<DeviceImpl> DeviceImpl::create(const DeviceConfig& config,
-                                               std::unique_ptr<Backend> backend,
+std::shared_ptr<DeviceImpl> DeviceImpl::create(const DeviceConfig& config, Backends backends,
                                                std::string& error) {
   std::unique_ptr<NodeState> node = NodeState::open(config.directory, error);
   if (!node) {
@@ -105,14 +115,30 @@ std::shared_ptr<DeviceImpl> DeviceImpl::create(const DeviceConfig& config,
     return nullptr;
   }
   std::shared_ptr<DeviceImpl> device(new DeviceImpl(config, std::move(node)));
-  const int started = device->start(std::move(backend), error);
+  const int started = device->start(std::move(backends), error);
   return started == 0 ? device : nullptr;
 }
 
-int DeviceImpl::start(std::unique_ptr<Backend> backend, std::string& error) {
-  path_mtu_ = backend->path_mtu();
-  port_bits_per_second_ = backend->port_bits_per_second();
-  port_count_ = backend->port_count();
+// The lead starts last: it brings the node's state to all of them.
+int DeviceImpl::start(Backends backends, std::string& error) {
+  path_mtu_ = backends.front()->path_mtu();
+  port_bits_per_second_ = backends.front()->port_bits_per_second();
+  port_count_ = backends.front()->port_count();
+  for (std::unique_ptr<Backend>& backend : backends) {
+    const int added = add_engine(std::move(backend), error);
+    if (added != 0) return added;
+  }
+  int started = 0;
+  for (std::size_t i = group_->engines.size(); i > 0 && started == 0; --i) {
+    started = group_->engines[i - 1]->start("mrc-" + config_.name);
+  }
+  if (started != 0) {
+    error = "device " + config_.name + ": cannot start: " + std::strerror(started);
+  }
+  return started;
+}
+
+int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error) {
   KernelRandom random;
   Result<std::unique_ptr<core::Endpoint>> endpoint =
       core::Endpoint::create({.port_count = port_count_,
@@ -129,31 +155,27 @@ int DeviceImpl::start(std::unique_ptr<Backend> backend, std::string& error) {
     error = "device " + config_.name + ": " + endpoint.status().what();
     return errno_of(endpoint.status());
   }
-  engine_ = std::make_unique<Engine>(EngineParts{.endpoint = std::move(endpoint).value(),
-                                                 .backend = std::move(backend),
-                                                 .node = node_.get(),
-                                                 .evs_per_port = config_.evs_per_port,
-                                                 .spray_quantum = config_.spray_quantum,
-                                                 .max_peers = kMaxPeers,
-                                                 .udp_port = config_.udp_port});
-  const int started = engine_->start("mrc-" + config_.name);
-  if (started != 0) {
-    error = "device " + config_.name + ": cannot start: " + std::strerror(started);
-  }
-  return started;
+  group_->engines.push_back(
+      std::make_unique<Engine>(EngineParts{.endpoint = std::move(endpoint).value(),
+                                           .backend = std::move(backend),
+                                           .group = group_.get(),
+                                           .index = static_cast<unsigned>(group_->engines.size()),
+                                           .evs_per_port = config_.evs_per_port,
+                                           .spray_quantum = config_.spray_quantum,
+                                           .max_peers = kMaxPeers,
+                                           .udp_port = config_.udp_port}));
+  return 0;
 }
 
 // A child process has no thread to end, and nothing of this is its own: it stays as it is.
 DeviceImpl::~DeviceImpl() {
-  if (!in_child()) return;
-  static_cast<void>(engine_.release());
-  static_cast<void>(node_.release());
+  if (in_child()) static_cast<void>(group_.release());
 }
 
 bool DeviceImpl::port_active(PortId port) const {
   const auto number = static_cast<unsigned>(port);
   if (in_child() || number == 0 || number > port_count_) return false;
-  return engine_->active_ports().contains(port);
+  return group_->lead().active_ports().contains(port);
 }
 
 // --- Memory --------------------------------------------------------------------------------------
@@ -167,40 +189,56 @@ int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t
   // As in verbs: who lets peers write must be allowed to write.
   if (remote_write && !local_write) return EINVAL;
   try {
-    const EngineGuard guard(*engine_);
-    const Result<Rkey> remote =
-        engine_->endpoint().register_memory({.address = io_address,
-                                             .length = length,
-                                             .domain = ProtectionDomain{domain},
-                                             .remote_write = remote_write},
-                                            engine_->random());
+    const GroupLock lock(*group_);
+    const Result<Rkey> remote = register_everywhere({.address = io_address,
+                                                     .length = length,
+                                                     .domain = ProtectionDomain{domain},
+                                                     .remote_write = remote_write});
     if (!remote.ok()) return errno_of(remote.status());
     out.remote = static_cast<std::uint32_t>(remote.value());
-    out.local = engine_->regions().add({.address = static_cast<const std::byte*>(address),
-                                        .length = length,
-                                        .domain = domain,
-                                        .local_write = local_write,
-                                        .io_address = io_address,
-                                        .remote_key = out.remote},
-                                       engine_->random());
+    out.local = group_->regions.add({.address = static_cast<const std::byte*>(address),
+                                     .length = length,
+                                     .domain = domain,
+                                     .local_write = local_write,
+                                     .io_address = io_address,
+                                     .remote_key = out.remote},
+                                    group_->lead().random());
     if (out.local != 0) return 0;
-    [[maybe_unused]] const Status undone = engine_->endpoint().invalidate_memory(remote.value());
+    [[maybe_unused]] const Status undone = invalidate_everywhere(remote.value());
     return ENOMEM;
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }
 }
 
+// Their tables hold the same keys, so that a key which is free in one is free in all.
+Result<Rkey> DeviceImpl::register_everywhere(const core::MemoryRegion& region) {
+  Result<Rkey> key = group_->lead().endpoint().register_memory(region, group_->lead().random());
+  for (std::size_t i = 1; key.ok() && i < group_->engines.size(); ++i) {
+    ChosenKey chosen(key.value());
+    key = group_->engines[i]->endpoint().register_memory(region, chosen);
+  }
+  return key;
+}
+
+Status DeviceImpl::invalidate_everywhere(Rkey key) {
+  Status first;
+  for (const auto& engine : group_->engines) {
+    const Status gone = engine->endpoint().invalidate_memory(key);
+    if (first.ok()) first = gone;
+  }
+  return first;
+}
+
 int DeviceImpl::deregister_memory(const MemoryKeys& keys) {
   if (in_child()) return EIO;
-  const EngineGuard guard(*engine_);
+  const GroupLock lock(*group_);
   Region region;
-  if (!engine_->regions().find(keys.local, region) || region.remote_key != keys.remote) {
-    return EINVAL;
-  }
-  const Status gone = engine_->endpoint().invalidate_memory(Rkey{keys.remote});
-  engine_->regions().remove(keys.local);
-  engine_->forget_held(keys.remote);
+  if (!group_->regions.find(keys.local, region) || region.remote_key != keys.remote) return EINVAL;
+  const Status gone = invalidate_everywhere(Rkey{keys.remote});
+  group_->regions.remove(keys.local);
+  for (const auto& engine : group_->engines)
+    engine->forget_held(keys.remote);
   return errno_of(gone);
 }
 
@@ -245,7 +283,7 @@ int DeviceImpl::create_queue_pair(QpSetup& setup, std::unique_ptr<QueuePair>& ou
     auto made = std::make_unique<QueuePairImpl>(shared_from_this(), granted);
     int entered = 0;
     {
-      const EngineGuard guard(*engine_);
+      const EngineGuard guard(made->engine());
       entered = made->enter();
     }
     if (entered != 0) return entered;
@@ -259,7 +297,7 @@ int DeviceImpl::create_queue_pair(QpSetup& setup, std::unique_ptr<QueuePair>& ou
 
 std::unique_ptr<AsyncEvents> DeviceImpl::subscribe() {
   if (in_child()) return nullptr;
-  return engine_->async()->subscribe();
+  return group_->async->subscribe();
 }
 
 }  // namespace mrc::nic

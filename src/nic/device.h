@@ -1,9 +1,10 @@
 // The software NIC: one device of this process, its memory, queue pairs and completion queues.
 //
-// The C API and the verbs shim are thin layers over this header. One engine thread per device makes
-// progress without the program's help and sleeps when there is nothing to do. A program that polls
-// a completion queue or posts work does the engine's work itself whenever the engine lock is free,
-// so that a hard-polling program never waits for another thread to be scheduled.
+// The C API and the verbs shim are thin layers over this header. The engine thread of a device, or
+// several (docs/nic.md), makes progress without the program's help and sleeps when there is nothing
+// to do. A program that polls a completion queue or posts work does the engine's work itself
+// whenever the engine lock is free, so that a hard-polling program never waits for another thread
+// to be scheduled.
 //
 // Threads: every function may be called from any thread. Lock order: object locks before the engine
 // lock; the engine lock is never held across a call into the program.
@@ -243,7 +244,8 @@ struct PortReport {
 };
 
 struct DeviceReport {
-  ProcessNumber process = 0;
+  ProcessNumber process = 0;  // of the first engine
+  unsigned threads = 0;       // engines, each with a thread; the counters below are sums over them
   std::uint32_t path_mtu = 0;
   std::uint64_t port_bits_per_second = 0;
   std::vector<PortReport> ports;

@@ -7,15 +7,17 @@
 
 #include "nic/device.h"
 #include "nic/engine.h"
+#include "nic/engine_group.h"
 #include "nic/fork_guard.h"
 
 namespace mrc::nic {
 
 class DeviceImpl final : public Device, public std::enable_shared_from_this<DeviceImpl> {
  public:
-  // A device of its own, not shared with others of that configuration. `error` as Device::open.
-  static std::shared_ptr<DeviceImpl> create(const DeviceConfig& config,
-                                            std::unique_ptr<Backend> backend, std::string& error);
+  // A device of its own, not shared with others of that configuration, with an engine for each of
+  // the back ends, 1 to kMaxThreads. `error` as Device::open.
+  static std::shared_ptr<DeviceImpl> create(const DeviceConfig& config, Backends backends,
+                                            std::string& error);
   ~DeviceImpl() override;
   DeviceImpl(const DeviceImpl&) = delete;
   DeviceImpl& operator=(const DeviceImpl&) = delete;
@@ -26,7 +28,7 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
   bool port_active(PortId port) const override;
   std::uint32_t path_mtu() const override { return path_mtu_; }
   std::uint64_t port_bits_per_second() const override { return port_bits_per_second_; }
-  NodeState& node() override { return *node_; }
+  NodeState& node() override { return *group_->node; }
   std::uint32_t new_domain() override { return next_domain_.fetch_add(1); }
   int register_memory(std::uint32_t domain, void* address, std::size_t length,
                       std::uint64_t io_address, bool local_write, bool remote_write,
@@ -41,13 +43,16 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
                         std::vector<EndpointAnswer>& answers) override;
   DeviceReport report() override;
 
-  Engine& engine() { return *engine_; }
-  const Engine& engine() const { return *engine_; }
+  EngineGroup& group() { return *group_; }
   bool in_child() const { return fork_guard_.in_child(); }
 
  private:
   DeviceImpl(const DeviceConfig& config, std::unique_ptr<NodeState> node);
-  int start(std::unique_ptr<Backend> backend, std::string& error);
+  int start(Backends backends, std::string& error);
+  int add_engine(std::unique_ptr<Backend> backend, std::string& error);
+  // Under the locks of all engines.
+  Result<Rkey> register_everywhere(const core::MemoryRegion& region);
+  Status invalidate_everywhere(Rkey key);
   int grant(QpSetup& setup) const;
   int send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch);
   DeviceReport build_report();
@@ -55,13 +60,12 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
   ForkGuard fork_guard_;
   DeviceConfig config_;
   DeviceLimits limits_;
-  std::unique_ptr<NodeState> node_;
   std::uint32_t path_mtu_ = 0;
   std::uint64_t port_bits_per_second_ = 0;
   unsigned port_count_ = 0;
   std::atomic<std::uint32_t> next_domain_{1};
   std::atomic<unsigned> cq_count_{0};
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<EngineGroup> group_;
 };
 
 }  // namespace mrc::nic

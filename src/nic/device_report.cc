@@ -9,11 +9,36 @@
 #include "nic/errors.h"
 
 namespace mrc::nic {
+namespace {
+
+void add(core::EndpointCounters& sum, const core::EndpointCounters& more) {
+  for (std::size_t i = 0; i < sum.drops.size(); ++i)
+    sum.drops[i] += more.drops[i];
+  for (std::size_t i = 0; i < sum.ports.size() && i < more.ports.size(); ++i) {
+    sum.ports[i].packets_sent += more.ports[i].packets_sent;
+    sum.ports[i].bytes_sent += more.ports[i].bytes_sent;
+    sum.ports[i].packets_received += more.ports[i].packets_received;
+    sum.ports[i].bytes_received += more.ports[i].bytes_received;
+  }
+  sum.events_dropped += more.events_dropped;
+  sum.control_dropped += more.control_dropped;
+}
+
+void add(BackendCounters& sum, const BackendCounters& more) {
+  sum.send_calls += more.send_calls;
+  sum.receive_calls += more.receive_calls;
+  sum.packets_sent += more.packets_sent;
+  sum.packets_received += more.packets_received;
+  sum.send_refused += more.send_refused;
+  sum.receive_overflow += more.receive_overflow;
+}
+
+}  // namespace
 
 DeviceReport DeviceImpl::report() {
   if (in_child()) return {};
   try {
-    const EngineGuard guard(*engine_);
+    const GroupLock lock(*group_);
     return build_report();
   } catch (const std::bad_alloc&) {
     return {};
@@ -21,18 +46,23 @@ DeviceReport DeviceImpl::report() {
 }
 
 DeviceReport DeviceImpl::build_report() {
-  DeviceReport report{.process = engine_->backend().process_number(),
+  Engine& lead = group_->lead();
+  DeviceReport report{.process = lead.backend().process_number(),
+                      .threads = static_cast<unsigned>(group_->engines.size()),
                       .path_mtu = path_mtu_,
-                      .port_bits_per_second = port_bits_per_second_,
-                      .engine = engine_->endpoint().counters(),
-                      .backend = engine_->backend().counters(),
-                      .queue_pairs = engine_->qp_count()};
-  const PortMask link = engine_->backend().link_up();
+                      .port_bits_per_second = port_bits_per_second_};
+  report.engine.ports.resize(port_count_);
+  for (const auto& engine : group_->engines) {
+    add(report.engine, engine->endpoint().counters());
+    add(report.backend, engine->backend().counters());
+    report.queue_pairs += engine->qp_count();
+  }
+  const PortMask link = lead.backend().link_up();
   for (unsigned i = 0; i < port_count_; ++i) {
     const auto port = static_cast<PortId>(i + 1);
     report.ports.push_back({.port = port,
                             .plane = i < config_.planes.size() ? config_.planes[i] : PlaneConfig{},
-                            .enabled = engine_->ports_enabled().contains(port),
+                            .enabled = lead.ports_enabled().contains(port),
                             .link_up = link.contains(port),
                             .counters = report.engine.ports[i]});
   }
@@ -64,15 +94,16 @@ int DeviceImpl::endpoint_requests(std::span<const EndpointRequest> requests, Dur
                                              [&] { return batch.missing == 0; });
     if (!all) error = ETIMEDOUT;
   }
-  const EngineGuard guard(*engine_);
-  engine_->requests().forget(batch);
+  const EngineGuard guard(group_->lead());
+  group_->lead().requests().forget(batch);
   return error;
 }
 
 // They go to the first process of the peer, which every node that runs MRC has.
 int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch) {
-  const EngineGuard guard(*engine_);
-  Backend& backend = engine_->backend();
+  Engine& lead = group_->lead();
+  const EngineGuard guard(lead);
+  Backend& backend = lead.backend();
   for (const EndpointRequest& request : requests) {
     const PeerName peer{request.peer, 0};
     const TimeNs now = Engine::clock();
@@ -80,17 +111,17 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
         request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe;
     std::uint32_t entropy = entropy_of(request.kind, request.ev);
     const bool srv6 = is_srv6(request.kind) && !request.port_status;
-    if (srv6 || request.port_status) entropy = engine_->random().next32() | 0xC000;
+    if (srv6 || request.port_status) entropy = lead.random().next32() | 0xC000;
     const Result<std::uint32_t> path = backend.prepare_path(request.port, entropy);
     if (!path.ok()) return errno_of(path.status());
     std::uint16_t id = 0;
-    if (!engine_->requests().add({.peer = peer,
-                                  .port = request.port,
-                                  .op = op,
-                                  .user_id = request.id,
-                                  .sent_at = now,
-                                  .batch = &batch},
-                                 id)) {
+    if (!lead.requests().add({.peer = peer,
+                              .port = request.port,
+                              .op = op,
+                              .user_id = request.id,
+                              .sent_at = now,
+                              .batch = &batch},
+                             id)) {
       return ENOMEM;
     }
     wire::Packet packet;

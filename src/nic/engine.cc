@@ -16,6 +16,9 @@ namespace {
 constexpr unsigned kReceiveBudget = 64;
 constexpr DurationNs kBusyPortRetryNs = 50 * kMicrosecondNs;
 constexpr std::uint32_t kLowBits = 0xFFFF;
+// So many packets in so short a time are worth a thread of their own: a third of what one can do.
+constexpr unsigned kMuchToDo = 24;
+constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
 
 // What is right for a network card is wrong for processes that share processors: a peer answers
 // within microseconds, or after the milliseconds others had its processor. The target delay lets a
@@ -36,7 +39,8 @@ core::CcProfile software_cc() {
 Engine::Engine(EngineParts parts)
     : endpoint_(std::move(parts.endpoint)),
       backend_(std::move(parts.backend)),
-      node_(parts.node),
+      group_(*parts.group),
+      index_(parts.index),
       peers_(parts.max_peers),
       path_profiles_(*backend_, parts.evs_per_port, random_),
       udp_port_(parts.udp_port),
@@ -44,7 +48,10 @@ Engine::Engine(EngineParts parts)
   default_cc_ = software_cc();
 }
 
-Engine::~Engine() { stop(); }
+Engine::~Engine() {
+  stop();
+  close_descriptors();
+}
 
 TimeNs Engine::clock() {
   timespec now{};
@@ -82,14 +89,14 @@ void Engine::reserve_qp(QpNumber number) {
 void Engine::add_qp(QueuePairImpl& qp) {
   const std::uint32_t low = static_cast<std::uint32_t>(qp.number()) & kLowBits;
   (*qps_[low / kNumbersPerPage])[low % kNumbersPerPage] = &qp;
-  ++qp_count_;
+  qp_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Engine::remove_qp(QueuePairImpl& qp) {
   take_doorbells();
   const std::uint32_t low = static_cast<std::uint32_t>(qp.number()) & kLowBits;
   (*qps_[low / kNumbersPerPage])[low % kNumbersPerPage] = nullptr;
-  --qp_count_;
+  qp_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // --- Doorbells -----------------------------------------------------------------------------------
@@ -106,7 +113,7 @@ void Engine::push_doorbell(QueuePairImpl& qp) {
 
 void Engine::ring(QueuePairImpl& qp) {
   push_doorbell(qp);
-  if (!lock_.try_lock()) return;
+  if (alone_.load() || !lock_.try_lock()) return;
   progress();
   unlock();
 }
@@ -165,6 +172,10 @@ void Engine::take_posted(QueuePairImpl& qp) {
 // What the engine owes the network for it, answers above all, leaves with the next call, often
 // behind the data the program posts in reply, or with the engine thread when no call comes.
 void Engine::poll() {
+  if (alone_.load()) {
+    polled_at_.store(clock(), std::memory_order_relaxed);
+    return;
+  }
   if (!lock_.try_lock()) {
     sched_yield();
     return;
@@ -182,11 +193,24 @@ void Engine::poll() {
   } else {
     transmit();
   }
+  note_load();
   unlock();
 }
 
+// Only where a device has several engines: it then has processors for them.
+void Engine::note_load() {
+  if (group_.engines.size() == 1) return;
+  const bool lately = now_ - load_since_ <= kLoadWindowNs;
+  if (lately && moved_ >= kMuchToDo && !alone_wanted_.exchange(true)) call_thread();
+  if (lately) return;
+  load_since_ = now_;
+  moved_ = 0;
+}
+
 void Engine::receive() {
-  more_work_ = backend_->receive(*this, kReceiveBudget) >= kReceiveBudget;
+  const unsigned received = backend_->receive(*this, kReceiveBudget);
+  moved_ += received;
+  more_work_ = received >= kReceiveBudget;
   if (endpoint_->next_deadline() <= now_) endpoint_->on_timer(now_);
 }
 
@@ -200,6 +224,7 @@ void Engine::progress() {
 }
 
 void Engine::hand_out_results() {
+  if (overruns_.load(std::memory_order_relaxed)) fail_overrun_qps();
   drain_completions();
   report_waiting();
   drain_events();

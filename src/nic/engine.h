@@ -1,4 +1,6 @@
-// Drives the protocol engine of one device: posted work in, packets in and out, timers, results.
+// Drives one protocol engine of a device: posted work in, packets in and out, timers, results. A
+// device has one or several of them (engine_group.h); each has its own lock, thread, sockets and
+// queue pairs.
 //
 // Whoever holds the engine lock does the work: the engine thread, or a program thread that posts or
 // polls and finds the lock free. Three things keep work from being forgotten:
@@ -16,6 +18,12 @@
 // packets. So while an empty poll is less than kPolledRecentlyNs old the engine thread only naps:
 // it ignores packets and deadlines, which the poller sees to, and looks again after kNapNs. A
 // program that asks for a notification says that it stops polling, which ends the nap.
+//
+// One thread that polls for many engines is too slow for all of them. So where a device has
+// several, and one of them has moved many packets lately, its thread takes over (`alone_`): it goes
+// round without sleeping, posters only ring and pollers only look at their completions, until
+// nothing has moved for a while. A post that saw `alone_` may rely on a round after it: the thread
+// takes `alone_` back before its last one.
 #pragma once
 
 #include <array>
@@ -27,15 +35,13 @@
 #include <thread>
 
 #include "core/endpoint.h"
-#include "nic/async_events.h"
 #include "nic/backend.h"
 #include "nic/endpoint_requests.h"
+#include "nic/engine_group.h"
 #include "nic/engine_lock.h"
-#include "nic/node_state.h"
 #include "nic/path_profile.h"
 #include "nic/peer_table.h"
 #include "nic/random.h"
-#include "nic/region_table.h"
 
 namespace mrc::nic {
 
@@ -47,7 +53,8 @@ struct HeldByte;
 struct EngineParts {
   std::unique_ptr<core::Endpoint> endpoint;
   std::unique_ptr<Backend> backend;
-  NodeState* node = nullptr;
+  EngineGroup* group = nullptr;
+  unsigned index = 0;  // in the group
   std::uint32_t evs_per_port = 8;
   std::uint32_t spray_quantum = 0;
   unsigned max_peers = 0;
@@ -63,7 +70,7 @@ class Engine final : private Receiver {
 
   // Starts the thread; 0 or an errno. Before that nothing happens.
   int start(const std::string& name);
-  // Ends the thread and waits for it.
+  // Ends the thread and waits for it. Others may still call the engine.
   void stop();
 
   // --- Any thread, without the lock.
@@ -75,9 +82,12 @@ class Engine final : private Receiver {
   void polling_ends();  // the program will wait for a notification
   // The process ends: sends the answers peers are owed, unless another thread keeps the engine.
   void on_exit();
-  const std::shared_ptr<AsyncHub>& async() const { return async_; }
   const core::CcProfile& default_cc() const { return default_cc_; }
   static TimeNs clock();
+  unsigned index() const { return index_; }
+  unsigned qp_count() const { return qp_count_.load(std::memory_order_relaxed); }
+  // A completion queue overran in another engine: queue pairs here that report to it fail soon.
+  void look_for_overruns();
 
   void lock() { lock_.lock(); }
   void unlock();  // and sees to it that what was asked for meanwhile is done
@@ -89,9 +99,6 @@ class Engine final : private Receiver {
   PathProfiles& path_profiles() { return path_profiles_; }
   KernelRandom& random() { return random_; }
   EndpointRequests& requests() { return requests_; }
-  // Looking keys up needs no lock.
-  RegionTable& regions() { return regions_; }
-  const RegionTable& regions() const { return regions_; }
   PortMask ports_enabled() const { return ports_enabled_; }
   unsigned udp_port() const { return udp_port_; }
   // Any thread: enabled and with a link.
@@ -103,7 +110,6 @@ class Engine final : private Receiver {
   void add_qp(QueuePairImpl& qp);
   void remove_qp(QueuePairImpl& qp);
   QueuePairImpl* find(QpNumber number) const;
-  unsigned qp_count() const { return qp_count_; }
 
   template <typename Visit>
   void for_each_qp(Visit visit) {
@@ -131,7 +137,9 @@ class Engine final : private Receiver {
   using QpPage = std::array<QueuePairImpl*, kNumbersPerPage>;
 
   // engine.cc
+  bool is_lead() const { return index_ == 0; }
   void publish_wanted();
+  void note_load();
   void receive();
   void progress();
 
@@ -166,16 +174,21 @@ class Engine final : private Receiver {
   void flush_receive(QueuePairImpl& qp, std::uint32_t slot);
   void deliver(CompletionQueueImpl& cq, const CompletionEntry& entry);
   void on_overrun(CompletionQueueImpl& cq);
+  void fail_overrun_qps();
   void on_qp_error(const core::Event& event);
   void on_ev_state(const core::Event& event);
   void deny_paths(QueuePairImpl& qp, const NodeEvProfile& wished);
 
   // engine_thread.cc
   int open_descriptors();
+  void close_descriptors();
   void run();
+  void work_round();
+  void work_alone();
   void sleep();
   void nap();
   void wake();
+  void call_thread();  // ends its nap or its sleep
   bool polled_recently(TimeNs now) const;
   void push_doorbell(QueuePairImpl& qp);
   void read_descriptors(int timeout_ms);
@@ -186,13 +199,12 @@ class Engine final : private Receiver {
   EngineLock lock_;
   std::unique_ptr<core::Endpoint> endpoint_;
   std::unique_ptr<Backend> backend_;
-  NodeState* node_;
+  EngineGroup& group_;
+  unsigned index_;
   KernelRandom random_;
   PeerTable peers_;
-  RegionTable regions_;
   PathProfiles path_profiles_;
   EndpointRequests requests_;
-  std::shared_ptr<AsyncHub> async_ = std::make_shared<AsyncHub>();
   core::CcProfile default_cc_;
   unsigned udp_port_;
   std::uint32_t fixed_quantum_;
@@ -201,11 +213,13 @@ class Engine final : private Receiver {
   int sent_smoothed_ = 0;  // packets a round, in eighths
   PortMask ports_enabled_ = PortMask::first(kMaxPorts);
   std::array<std::unique_ptr<QpPage>, 65'536 / kNumbersPerPage> qps_;
-  unsigned qp_count_ = 0;
+  std::atomic<unsigned> qp_count_{0};  // changes under the lock
   TimeNs now_ = 0;
   bool more_work_ = false;
   TimeNs waiting_until_ = kNever;  // the first receive that waits for sends is reported then
   bool something_home_ = false;    // this round changed what the program sees
+  unsigned moved_ = 0;             // packets, in and out, since `load_since_`
+  TimeNs load_since_ = 0;
 
   std::atomic<QueuePairImpl*> doorbells_{nullptr};
   std::atomic<TimeNs> wanted_at_{kNever};
@@ -213,6 +227,9 @@ class Engine final : private Receiver {
   std::atomic<TimeNs> polled_at_{0};
   std::atomic<std::uint32_t> active_ports_{0};
   std::atomic<bool> napping_{false};
+  std::atomic<bool> overruns_{false};      // look_for_overruns() was called
+  std::atomic<bool> alone_wanted_{false};  // somebody found that there is much to do
+  std::atomic<bool> alone_{false};         // the thread does it all
   std::atomic<bool> stopping_{false};
 
   // Of the engine thread alone.

@@ -124,9 +124,21 @@ void Engine::deliver(CompletionQueueImpl& cq, const CompletionEntry& entry) {
 
 // As in verbs: the queue is broken, and so are the queue pairs that report to it.
 void Engine::on_overrun(CompletionQueueImpl& cq) {
-  async_->publish({.kind = AsyncKind::kCqError, .cq = &cq});
+  group_.async->publish({.kind = AsyncKind::kCqError, .cq = &cq});
+  for (const auto& engine : group_.engines)
+    if (engine.get() != this) engine->look_for_overruns();
+  fail_overrun_qps();
+}
+
+void Engine::look_for_overruns() {
+  overruns_.store(true);
+  call_thread();
+}
+
+void Engine::fail_overrun_qps() {
+  overruns_.store(false);
   for_each_qp([&](QueuePairImpl& qp) {
-    if (&qp.send_cq() != &cq && &qp.receive_cq() != &cq) return;
+    if (!qp.send_cq().overrun() && !qp.receive_cq().overrun()) return;
     [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp.number());
   });
   more_work_ = true;
@@ -145,8 +157,9 @@ void Engine::drain_events() {
         on_ev_state(event);
         break;
       case core::EventKind::kLocalPort:
-        async_->publish({.kind = event.ok ? AsyncKind::kPortActive : AsyncKind::kPortError,
-                         .port = event.port});
+        if (!is_lead()) break;
+        group_.async->publish({.kind = event.ok ? AsyncKind::kPortActive : AsyncKind::kPortError,
+                               .port = event.port});
         break;
       default:
         break;
@@ -165,7 +178,7 @@ void Engine::on_qp_error(const core::Event& event) {
   } catch (const std::bad_alloc&) {
     qp->e.explanation.clear();
   }
-  async_->publish({.kind = AsyncKind::kQpFatal, .qp = qp});
+  group_.async->publish({.kind = AsyncKind::kQpFatal, .qp = qp});
 }
 
 // SKIP is a passing thought of load balancing and nobody else's business.
@@ -175,12 +188,12 @@ void Engine::on_ev_state(const core::Event& event) {
   const PathProfile& paths = *qp->e.paths;
   const auto index = static_cast<std::size_t>(event.ev);
   if (index >= paths.evs.size() || event.ev_state == core::EvState::kSkip) return;
-  node_->publish_ev_state(paths.node_id, paths.evs[index], event.ev_state);
+  group_.node->publish_ev_state(paths.node_id, paths.evs[index], event.ev_state);
   if ((paths.event_mask & event_bit(event.ev_state)) == 0) return;
-  node_->send_event({.profile_id = paths.node_id,
-                     .ev = paths.evs[index],
-                     .drop_count = event.drop_count,
-                     .state = event.ev_state});
+  group_.node->send_event({.profile_id = paths.node_id,
+                           .ev = paths.evs[index],
+                           .drop_count = event.drop_count,
+                           .state = event.ev_state});
 }
 
 // --- A controller's wishes -----------------------------------------------------------------------

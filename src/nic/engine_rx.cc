@@ -73,7 +73,7 @@ void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wi
   }
   const auto& write = *std::get_if<wire::Write>(&packet.body);
   const auto key = static_cast<std::uint32_t>(write.key);
-  std::byte* target = regions_.locate(key, placement.address);
+  std::byte* target = group_.regions.locate(key, placement.address);
   if (!qp.setup().last_byte_last) {
     place_bytes(target, payload.data(), placement.length);
     return;

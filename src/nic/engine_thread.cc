@@ -1,6 +1,7 @@
 // The engine thread: when it works, when it sleeps, and what wakes it. See engine.h for the rules.
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -21,6 +22,7 @@ namespace {
 
 constexpr DurationNs kPolledRecentlyNs = 50 * kMicrosecondNs;
 constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
+constexpr DurationNs kAloneIdleNs = 100 * kMicrosecondNs;
 constexpr DurationNs kHousekeepingNs = kSecondNs;
 constexpr DurationNs kPolledHousekeepingNs = 5 * kMillisecondNs;
 
@@ -50,7 +52,7 @@ int Engine::open_descriptors() {
   int error = watch(epoll_, wake_, kWake);
   if (error == 0) error = watch(epoll_, timer_, kTimer);
   if (error == 0) error = watch(epoll_, backend_->wait_descriptor(), kBackend);
-  if (error == 0) error = watch(epoll_, node_->change_descriptor(), kNode);
+  if (error == 0 && is_lead()) error = watch(epoll_, group_.node->change_descriptor(), kNode);
   return error;
 }
 
@@ -58,7 +60,7 @@ int Engine::open_descriptors() {
 int Engine::start(const std::string& name) {
   const int opened = open_descriptors();
   if (opened != 0) return opened;
-  read_node_state();
+  if (is_lead()) read_node_state();
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -80,6 +82,9 @@ void Engine::stop() {
     eventfd_write(wake_, 1);
     thread_.join();
   }
+}
+
+void Engine::close_descriptors() {
   close_descriptor(timer_);
   close_descriptor(wake_);
   close_descriptor(epoll_);
@@ -90,6 +95,7 @@ void Engine::stop() {
 void Engine::run() {
   prctl(PR_SET_TIMERSLACK, 1);  // naps and deadlines are meant as they are
   while (!stopping_.load()) {
+    if (alone_wanted_.load()) work_alone();
     const TimeNs now = clock();
     if (polled_recently(now)) {
       if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
@@ -108,14 +114,42 @@ void Engine::run() {
       backend_->on_wake();
       apply_ports();
     }
-    now_ = clock();
-    receive();
-    const bool more = more_work_;
-    progress();
-    more_work_ = more_work_ || more;
+    work_round();
+    note_load();
     unlock();
     sleep();
   }
+}
+
+void Engine::work_round() {
+  now_ = clock();
+  receive();
+  const bool more = more_work_;
+  progress();
+  more_work_ = more_work_ || more;
+}
+
+// See engine.h. Waiting for packets without sleeping for a while costs a processor that a device
+// with several engines has, and saves being woken for each of them.
+void Engine::work_alone() {
+  alone_.store(true);
+  TimeNs busy_at = clock();
+  for (TimeNs now = busy_at; now - busy_at < kAloneIdleNs && !stopping_.load();) {
+    if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
+    if (lock_.try_lock()) {
+      moved_ = 0;
+      work_round();
+      if (moved_ > 0 || more_work_) busy_at = now_;
+      unlock();
+    } else {
+      sched_yield();
+    }
+    now = clock();
+  }
+  alone_wanted_.store(false);
+  alone_.store(false);
+  const EngineGuard guard(*this);
+  progress();
 }
 
 bool Engine::polled_recently(TimeNs now) const {
@@ -135,11 +169,13 @@ void Engine::housekeep(TimeNs now) {
 
 void Engine::read_node_state() {
   node_fired_ = false;
-  node_->acknowledge_change();
+  group_.node->acknowledge_change();
   try {
-    const std::shared_ptr<const NodeSnapshot> snapshot = node_->snapshot();
-    const EngineGuard guard(*this);
-    apply_node_state(*snapshot);
+    const std::shared_ptr<const NodeSnapshot> snapshot = group_.node->snapshot();
+    for (const auto& engine : group_.engines) {
+      const EngineGuard guard(*engine);
+      engine->apply_node_state(*snapshot);
+    }
   } catch (const std::bad_alloc&) {
     node_fired_ = true;  // try again in the next round
   }
@@ -151,7 +187,8 @@ void Engine::sleep() {
   const TimeNs until = std::min(wanted_at_.load(), housekept_at_ + kHousekeepingNs);
   if (until <= clock()) return;
   sleeps_until_.store(until);
-  if (doorbells_.load() == nullptr && wanted_at_.load() >= until && !stopping_.load()) {
+  const bool called = stopping_.load() || alone_wanted_.load() || overruns_.load();
+  if (!called && doorbells_.load() == nullptr && wanted_at_.load() >= until) {
     if (timer_set_to_ != until) {
       itimerspec at{};
       at.it_value.tv_sec = until / kSecondNs;
@@ -167,7 +204,7 @@ void Engine::sleep() {
 // Ends early when the program announces that it will not poll any more.
 void Engine::nap() {
   napping_.store(true);
-  if (!stopping_.load()) {
+  if (!stopping_.load() && !alone_wanted_.load()) {
     pollfd wake{.fd = wake_, .events = POLLIN, .revents = 0};
     const timespec rest{.tv_sec = 0, .tv_nsec = kNapNs};
     if (ppoll(&wake, 1, &rest, nullptr) > 0) clear_wake();
@@ -178,6 +215,11 @@ void Engine::nap() {
 void Engine::polling_ends() {
   polled_at_.store(0);
   if (napping_.exchange(false)) eventfd_write(wake_, 1);
+}
+
+void Engine::call_thread() {
+  if (napping_.exchange(false)) eventfd_write(wake_, 1);
+  wake();
 }
 
 void Engine::wake() {

@@ -37,6 +37,7 @@ void Engine::transmit() {
   }
   if (sent == kSendBudget) more_work_ = true;
   if (sent == 0) return;
+  moved_ += sent;
   backend_->flush();
   adapt_quantum(sent);
 }

@@ -18,6 +18,7 @@ constexpr std::uint32_t kSackThresholdBytes = 64 * 1024;
 
 QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup)
     : device_(std::move(device)),
+      engine_(&device_->group().least_loaded()),
       setup_(setup),
       send_cq_(static_cast<CompletionQueueImpl*>(setup.send_cq)),
       receive_cq_(static_cast<CompletionQueueImpl*>(setup.receive_cq)),
@@ -28,7 +29,7 @@ QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& 
       receive_pieces_(std::size_t{setup.max_receives} * setup.max_receive_buffers) {}
 
 int QueuePairImpl::enter() {
-  Engine& engine = device_->engine();
+  Engine& engine = *engine_;
   Result<QpNumber> number = engine.free_qp_number();
   if (!number.ok()) return errno_of(number.status());
   engine.reserve_qp(number.value());
@@ -40,8 +41,8 @@ int QueuePairImpl::enter() {
   if (!created.ok()) return errno_of(created);
   number_ = number.value();
   engine.add_qp(*this);
-  send_cq_->add_user();
-  receive_cq_->add_user();
+  send_cq_->add_user(*engine_);
+  receive_cq_->add_user(*engine_);
   return 0;
 }
 
@@ -49,13 +50,13 @@ QueuePairImpl::~QueuePairImpl() {
   if (number_ == QpNumber{} || device_->in_child()) return;
   forget_work();
   {
-    const EngineGuard guard(device_->engine());
-    [[maybe_unused]] const Status gone = device_->engine().endpoint().destroy_qp(number_);
-    device_->engine().remove_qp(*this);
+    const EngineGuard guard(*engine_);
+    [[maybe_unused]] const Status gone = engine_->endpoint().destroy_qp(number_);
+    engine_->remove_qp(*this);
   }
-  device_->engine().async()->retire(static_cast<QueuePair*>(this));
-  send_cq_->remove_user();
-  receive_cq_->remove_user();
+  device_->group().async->retire(static_cast<QueuePair*>(this));
+  send_cq_->remove_user(*engine_);
+  receive_cq_->remove_user(*engine_);
 }
 
 // --- Transitions ---------------------------------------------------------------------------------
@@ -82,22 +83,22 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
     if (added != 0) return added;
   }
   const std::shared_ptr<const NodeSnapshot> snapshot = device_->node().snapshot();
-  core::QpInit init{.cc = device_->engine().default_cc(), .hints = profiles.hints};
+  core::QpInit init{.cc = engine_->default_cc(), .hints = profiles.hints};
   if (profiles.has_cc_profile) {
     const auto found = snapshot->cc_profiles.find(profiles.cc_profile);
     if (found == snapshot->cc_profiles.end()) return ENOENT;
     if (found->second.state != ProfileState::kOnline) return EINVAL;
     init.cc = found->second.cc;
   }
-  const EngineGuard guard(device_->engine());
-  PathProfiles& known = device_->engine().path_profiles();
+  const EngineGuard guard(*engine_);
+  PathProfiles& known = engine_->path_profiles();
   const PathProfileResult paths =
       profiles.has_ev_profile ? known.of_node(*snapshot, profiles.ev_profile) : known.own();
   if (paths.error != 0) return paths.error;
   init.ev_profile = &paths.profile->profile;
   init.ev_min_active = static_cast<std::uint16_t>(
       std::min<std::uint32_t>(paths.profile->min_active, paths.profile->profile.size()));
-  const Status done = device_->engine().endpoint().init_qp(number_, init);
+  const Status done = engine_->endpoint().init_qp(number_, init);
   if (!done.ok()) return errno_of(done);
   e.paths = paths.profile;
   e.use = std::move(use);
@@ -121,7 +122,7 @@ int QueuePairImpl::give_up() {
 }
 
 int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
-  Engine& engine = device_->engine();
+  Engine& engine = *engine_;
   const EngineGuard guard(engine);
   if (state() != core::QpState::kInit) return EINVAL;
   core::QpReadyToReceive settings = peer.settings;
@@ -153,7 +154,7 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
 
 int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
   if (device_->in_child()) return EIO;
-  Engine& engine = device_->engine();
+  Engine& engine = *engine_;
   try {
     const EngineGuard guard(engine);
     const Status done = engine.endpoint().ready_to_send(engine.clock(), number_, settings);
@@ -169,7 +170,7 @@ int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
 
 int QueuePairImpl::to_error() {
   if (device_->in_child()) return EIO;
-  Engine& engine = device_->engine();
+  Engine& engine = *engine_;
   const EngineGuard guard(engine);
   if (state() == core::QpState::kReset) return EINVAL;
   engine.pay_answers();
@@ -193,7 +194,7 @@ void QueuePairImpl::forget_work() {
   ProfileUse use;  // ends outside the locks
   {
     const std::lock_guard posting(post_lock_);
-    Engine& engine = device_->engine();
+    Engine& engine = *engine_;
     const EngineGuard guard(engine);
     engine.pay_answers();
     [[maybe_unused]] const Status done = engine.endpoint().reset_qp(number_);
@@ -215,7 +216,7 @@ void QueuePairImpl::forget_work() {
 
 void QueuePairImpl::disconnect() {
   if (!e.connected) return;
-  device_->engine().peers().release(e.remote_address);
+  engine_->peers().release(e.remote_address);
   e.connected = false;
 }
 

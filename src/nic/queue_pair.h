@@ -92,6 +92,9 @@ class QueuePairImpl final : public QueuePair {
 
   void return_credits(std::uint32_t sends, std::uint32_t receives);
 
+  // The engine that carries this queue pair; its lock is "the engine lock" of what follows.
+  Engine& engine() const { return *engine_; }
+
   // --- Under the engine lock from here on.
   // Gives the queue pair its number and enters it into the engine. 0 or an errno.
   int enter();
@@ -157,6 +160,7 @@ class QueuePairImpl final : public QueuePair {
   QpReport build_report();
 
   std::shared_ptr<DeviceImpl> device_;
+  Engine* engine_;
   QpSetup setup_;
   QpNumber number_{};
   CompletionQueueImpl* send_cq_;

@@ -27,8 +27,8 @@ bool add_lengths(std::span<const Buffer> buffers, std::uint32_t& total) {
 
 bool QueuePairImpl::covered(const Buffer& buffer, bool for_writing) const {
   return buffer.length == 0 ||
-         device_->engine().regions().covers(buffer.key, setup_.domain, buffer.address,
-                                            buffer.length, for_writing);
+         device_->group().regions.covers(buffer.key, setup_.domain, buffer.address, buffer.length,
+                                         for_writing);
 }
 
 int QueuePairImpl::check_send(const SendWork& work, std::uint32_t& length) const {
@@ -105,9 +105,9 @@ int QueuePairImpl::post_sends(std::span<const SendWork> work, std::size_t& poste
   }
   if (posted == 0) return error;
   if (lazy) {
-    device_->engine().ring_later(*this);
+    engine_->ring_later(*this);
   } else {
-    device_->engine().ring(*this);
+    engine_->ring(*this);
   }
   return error;
 }
@@ -118,8 +118,7 @@ bool QueuePairImpl::may_wait(std::size_t posted) {
   const std::uint64_t in_use = sends_posted_.load(std::memory_order_relaxed) -
                                sends_returned_.load(std::memory_order_relaxed);
   waiting_ += static_cast<std::uint32_t>(posted);
-  const bool lazy =
-      in_use >= kBusySends && waiting_ < kMaxWaiting && device_->engine().polled_recently();
+  const bool lazy = in_use >= kBusySends && waiting_ < kMaxWaiting && engine_->polled_recently();
   if (!lazy) waiting_ = 0;
   return lazy;
 }
@@ -160,7 +159,7 @@ int QueuePairImpl::post_receives(std::span<const ReceiveWork> work, std::size_t&
       ++posted;
     }
   }
-  if (posted > 0) device_->engine().ring(*this);
+  if (posted > 0) engine_->ring(*this);
   return error;
 }
 
@@ -181,7 +180,7 @@ unsigned QueuePairImpl::gather(std::uint32_t slot, std::uint32_t offset, std::ui
       offset -= buffer->length;
       continue;
     }
-    if (buffer->key != 0 && !device_->engine().regions().alive(buffer->key)) return 0;
+    if (buffer->key != 0 && !device_->group().regions.alive(buffer->key)) return 0;
     const std::uint32_t part = std::min(length, buffer->length - offset);
     pieces[count++] = {buffer->address + offset, part};
     length -= part;
@@ -199,7 +198,7 @@ bool QueuePairImpl::scatter(std::uint32_t slot, std::uint64_t offset,
       offset -= buffer->length;
       continue;
     }
-    if (!device_->engine().regions().alive(buffer->key)) return false;
+    if (!device_->group().regions.alive(buffer->key)) return false;
     const std::size_t part = std::min<std::size_t>(bytes.size(), buffer->length - offset);
     // Only buffers of regions with the right to be written pass the check at posting.
     place_bytes(const_cast<std::byte*>(buffer->address) + offset, bytes.data(), part);

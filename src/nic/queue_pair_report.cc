@@ -8,7 +8,7 @@ namespace mrc::nic {
 QpReport QueuePairImpl::report() {
   if (device_->in_child()) return {};
   try {
-    const EngineGuard guard(device_->engine());
+    const EngineGuard guard(*engine_);
     return build_report();
   } catch (const std::bad_alloc&) {
     return {};
@@ -16,7 +16,7 @@ QpReport QueuePairImpl::report() {
 }
 
 QpReport QueuePairImpl::build_report() {
-  const core::Endpoint& endpoint = device_->engine().endpoint();
+  const core::Endpoint& endpoint = engine_->endpoint();
   QpReport report;
   const Result<core::QpStatus> status = endpoint.query_qp(number_);
   if (status.ok()) report.status = status.value();

@@ -34,8 +34,10 @@ constexpr unsigned kMaxSendSockets = 2'048;
 constexpr std::uint32_t kWriteHeaders = wire::kBthLength + wire::kMethLength + wire::kTsethLength +
                                         wire::kRethLength + wire::kImmediateLength;
 
-// A quarter of what the process may open, shared by the planes: the rest is the program's.
-unsigned send_sockets_per_plane(std::size_t planes) {
+// A quarter of what the process may open, shared by the planes of all engines: the rest is the
+// program's.
+unsigned send_sockets_per_plane(const DeviceConfig& config) {
+  const std::size_t planes = config.planes.size() * std::max(config.threads, 1U);
   rlimit limit{};
   rlim_t files = 1024;
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) files = limit.rlim_cur;
@@ -127,7 +129,7 @@ int UdpBackend::try_process_number(unsigned number) {
          .first_reserved = first,
          .last_reserved = static_cast<std::uint16_t>(std::min(0xFFFFU, first + kMaxProcesses - 1)),
          .traffic_byte = traffic_byte(config_.dscp, core::TrafficClass::kTrimmable),
-         .max_send_sockets = send_sockets_per_plane(config_.planes.size())});
+         .max_send_sockets = send_sockets_per_plane(config_)});
     if (error != 0) return error;
     planes_.back().segmentation = config_.segmentation;
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts the ranks of one scenario of nccl_rank and judges how they end.
 
-Usage: nccl_test.py RANK_PROGRAM PLUGIN SCENARIO VERSION
+Usage: nccl_test.py RANK_PROGRAM PLUGIN SCENARIO VERSION [ENGINE_THREADS]
 """
 
 import os
@@ -23,10 +23,11 @@ def start(program, plugin, scenario, version, rank, ranks, directory, environmen
     return subprocess.Popen(arguments, env=environment, stdout=log, stderr=log), log
 
 
-def environment_of(scenario, directory):
+def environment_of(scenario, directory, threads):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("MRC_") or name == "MRC_TEST_RESULTS"}
     environment["MRC_STATE_DIR"] = directory
+    environment["MRC_THREADS"] = threads
     # Below the ports that the kernel hands out by itself.
     environment["MRC_PORT"] = str(random.randrange(12000, 32000, 32))
     if scenario == "no_device":
@@ -40,9 +41,10 @@ def environment_of(scenario, directory):
 
 def main():
     program, plugin, scenario, version = sys.argv[1:5]
+    threads = sys.argv[5] if len(sys.argv) > 5 else "1"
     ranks = RANKS.get(scenario, 2)
     with tempfile.TemporaryDirectory(prefix="mrc-nccl-") as directory:
-        environment = environment_of(scenario, directory)
+        environment = environment_of(scenario, directory, threads)
         role = "ring" if scenario == "ring_ports" else scenario
         processes = [start(program, plugin, role, version, rank, ranks, directory, environment)
                      for rank in range(ranks)]

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -216,52 +217,96 @@ double processor_seconds() {
          static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-// Both directions at once, several chunks under way as NCCL has them; GB/s of one direction.
-double measure(Driver& driver, Link& link, std::size_t chunk, std::size_t count) {
-  constexpr std::size_t kDepth = 8;
-  std::vector<std::unique_ptr<Buffer>> in;
-  std::vector<std::unique_ptr<Buffer>> out;
-  for (std::size_t i = 0; i < kDepth; ++i) {
-    in.push_back(std::make_unique<Buffer>(driver, link.receive, chunk));
-    out.push_back(std::make_unique<Buffer>(driver, link.send, chunk));
+// One connection each way with several chunks under way, as a channel of NCCL has them.
+class Channel {
+ public:
+  Channel(Driver& driver, Link& link, std::size_t chunk, std::size_t count)
+      : driver_(driver), link_(link), chunk_(chunk), count_(count) {
+    for (std::size_t i = 0; i < kDepth; ++i) {
+      in_.push_back(std::make_unique<Buffer>(driver, link.receive, chunk));
+      out_.push_back(std::make_unique<Buffer>(driver, link.send, chunk));
+      out_.back()->fill(i, chunk);
+      in_.back()->clear();
+    }
   }
-  std::vector<void*> sends(kDepth);
-  std::vector<void*> receives(kDepth);
-  std::size_t sent = 0, received = 0, posted_sends = 0, posted_receives = 0;
-  const Patience patience("measuring");
-  const auto start = std::chrono::steady_clock::now();
-  while (sent < count || received < count) {
-    if (posted_receives < std::min(count, received + kDepth)) {
-      Buffer& buffer = *in[posted_receives % kDepth];
+
+  bool finished() const { return sent_ == count_ && received_ == count_; }
+  // Posts what there is room for and tests the oldest of what is under way.
+  void step() {
+    post();
+    int done = 0;
+    if (received_ < posted_receives_) {
+      MRC_CHECK(driver_.test(receives_.at(received_ % kDepth), &done, nullptr) == Result::kSuccess);
+      received_ += static_cast<std::size_t>(done);
+    }
+    done = 0;
+    if (sent_ < posted_sends_) {
+      MRC_CHECK(driver_.test(sends_.at(sent_ % kDepth), &done, nullptr) == Result::kSuccess);
+      sent_ += static_cast<std::size_t>(done);
+    }
+  }
+  void check() {
+    for (std::size_t i = 0; i < std::min(kDepth, count_); ++i)
+      in_[i]->check(i, chunk_);
+  }
+
+ private:
+  static constexpr std::size_t kDepth = 8;
+
+  void post() {
+    if (posted_receives_ < std::min(count_, received_ + kDepth)) {
+      Buffer& buffer = *in_[posted_receives_ % kDepth];
       void* data = buffer.data();
       void* memory = buffer.memory();
       int tag = 0;
-      std::size_t size = chunk;
-      void*& request = receives[posted_receives % kDepth];
-      driver.irecv(link.receive, 1, &data, &size, &tag, &memory, &request);
-      if (request != nullptr) ++posted_receives;
-    }
-    if (posted_sends < std::min(count, sent + kDepth)) {
-      Buffer& buffer = *out[posted_sends % kDepth];
-      void*& request = sends[posted_sends % kDepth];
-      MRC_CHECK(driver.isend(link.send, buffer.data(), chunk, 0, buffer.memory(), &request) ==
+      std::size_t size = chunk_;
+      void*& request = receives_.at(posted_receives_ % kDepth);
+      request = nullptr;
+      MRC_CHECK(driver_.irecv(link_.receive, 1, &data, &size, &tag, &memory, &request) ==
                 Result::kSuccess);
-      if (request != nullptr) ++posted_sends;
+      if (request != nullptr) ++posted_receives_;
     }
-    int done = 0;
-    if (received < posted_receives) {
-      MRC_CHECK(driver.test(receives[received % kDepth], &done, nullptr) == Result::kSuccess);
-      received += static_cast<std::size_t>(done);
+    if (posted_sends_ < std::min(count_, sent_ + kDepth)) {
+      Buffer& buffer = *out_[posted_sends_ % kDepth];
+      void*& request = sends_.at(posted_sends_ % kDepth);
+      MRC_CHECK(driver_.isend(link_.send, buffer.data(), chunk_, 0, buffer.memory(), &request) ==
+                Result::kSuccess);
+      if (request != nullptr) ++posted_sends_;
     }
-    done = 0;
-    if (sent < posted_sends) {
-      MRC_CHECK(driver.test(sends[sent % kDepth], &done, nullptr) == Result::kSuccess);
-      sent += static_cast<std::size_t>(done);
-    }
+  }
+
+  Driver& driver_;
+  Link& link_;
+  std::size_t chunk_;
+  std::size_t count_;
+  std::vector<std::unique_ptr<Buffer>> in_;
+  std::vector<std::unique_ptr<Buffer>> out_;
+  std::array<void*, kDepth> sends_{};
+  std::array<void*, kDepth> receives_{};
+  std::size_t sent_ = 0;
+  std::size_t received_ = 0;
+  std::size_t posted_sends_ = 0;
+  std::size_t posted_receives_ = 0;
+};
+
+// Both directions at once over all links, driven by one thread as NCCL does it; GB/s of one
+// direction. Data is checked.
+double measure(Driver& driver, std::span<Link> links, std::size_t chunk, std::size_t count) {
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (Link& link : links)
+    channels.push_back(std::make_unique<Channel>(driver, link, chunk, count));
+  const auto finished = [](const auto& channel) { return channel->finished(); };
+  const Patience patience("measuring");
+  const auto start = std::chrono::steady_clock::now();
+  while (!std::all_of(channels.begin(), channels.end(), finished)) {
+    for (const auto& channel : channels)
+      channel->step();
     patience.wait();
   }
   const double seconds = seconds_of(std::chrono::steady_clock::now() - start);
-  return static_cast<double>(chunk * count) / seconds / 1e9;
+  for (const auto& channel : channels)
+    channel->check();
+  return static_cast<double>(chunk * count * links.size()) / seconds / 1e9;
 }
 
 // Half a round trip takes half of what this prints.
@@ -371,24 +416,29 @@ void ring(const Setting& setting) {
 }
 
 void bandwidth(const Setting& setting) {
+  constexpr int kLinks = 4;
   Driver driver(setting.plugin, setting.version);
   driver.init();
   const Meeting meeting(setting.directory, setting.rank);
-  Link link = make_link(driver, meeting, pair_options(setting));
-  for (const std::size_t chunk : {std::size_t{4'096}, std::size_t{65'536}, kMiB / 2, 4 * kMiB}) {
-    const std::size_t count = std::max<std::size_t>(256 * kMiB / chunk, 64);
-    meeting.barrier("start" + std::to_string(chunk), setting.ranks);
-    const double before = processor_seconds();
-    const double rate = measure(driver, link, chunk, std::min<std::size_t>(count, 20'000));
-    if (setting.rank == 0) {
-      std::printf("%8zu bytes: %6.2f GB/s each way, %.2f processor seconds\n", chunk, rate,
-                  processor_seconds() - before);
+  std::vector<Link> links;
+  for (int i = 0; i < kLinks; ++i)
+    links.push_back(make_link(driver, meeting, pair_options(setting, i)));
+  for (const std::size_t used : {std::size_t{1}, std::size_t{2}, std::size_t{kLinks}}) {
+    for (const std::size_t chunk : {std::size_t{4'096}, std::size_t{65'536}, kMiB / 2}) {
+      const std::size_t count = std::min<std::size_t>(512 * kMiB / chunk / used, 20'000);
+      meeting.barrier("start" + std::to_string(used) + "." + std::to_string(chunk), setting.ranks);
+      const double before = processor_seconds();
+      const double rate = measure(driver, std::span(links).first(used), chunk, count);
+      if (setting.rank != 0) continue;
+      std::printf("%zu channels, %8zu bytes: %6.2f GB/s each way, %.2f processor seconds\n", used,
+                  chunk, rate, processor_seconds() - before);
       std::fflush(stdout);
     }
   }
-  measure_latency(driver, link, meeting, setting);
+  measure_latency(driver, links.front(), meeting, setting);
   meeting.barrier("measured", setting.ranks);
-  close_link(driver, link);
+  for (Link& link : links)
+    close_link(driver, link);
 }
 
 }  // namespace mrc::test

@@ -55,8 +55,8 @@ class Variables {
 
  private:
   static constexpr const char* kNames[] = {
-      "MRC_CONFIG", "MRC_IFACES",        "MRC_PLANES",    "MRC_MTU",         "MRC_PORT",
-      "MRC_EVS",    "MRC_SPRAY_QUANTUM", "MRC_STATE_DIR", "XDG_CONFIG_HOME", "HOME"};
+      "MRC_CONFIG",        "MRC_IFACES",    "MRC_PLANES",  "MRC_MTU",         "MRC_PORT", "MRC_EVS",
+      "MRC_SPRAY_QUANTUM", "MRC_STATE_DIR", "MRC_THREADS", "XDG_CONFIG_HOME", "HOME"};
   std::vector<std::pair<std::string, std::string>> saved_;
 };
 
@@ -88,6 +88,7 @@ path_mtu = 8192
 evs_per_port = 16
 port_rate = "2.5G"
 spray_quantum = 15
+threads = 3
 segmentation = false
 directory = "/tmp/x"
 [[device.fast.plane]]
@@ -117,6 +118,7 @@ exponential = 25
   EXPECT_EQ(device.evs_per_port, 16U);
   EXPECT_EQ(device.port_bits_per_second, 2'500'000'000U);
   EXPECT_EQ(device.spray_quantum, 15U);
+  EXPECT_EQ(device.threads, 3U);
   EXPECT_FALSE(device.segmentation);
   EXPECT_EQ(device.directory, "/tmp/x");
   ASSERT_EQ(device.planes.size(), 2U);
@@ -233,6 +235,7 @@ TEST(Config, VariablesOverrideFiles) {
   Variables::set("MRC_MTU", "1024");
   Variables::set("MRC_EVS", "3");
   Variables::set("MRC_SPRAY_QUANTUM", "7");
+  Variables::set("MRC_THREADS", "2");
   Variables::set("MRC_STATE_DIR", "/tmp/state");
   const ConfigResult result = load_config();
   ::unlink(path.c_str());
@@ -245,9 +248,10 @@ TEST(Config, VariablesOverrideFiles) {
     EXPECT_EQ(device.path_mtu, 1024U);
     EXPECT_EQ(device.evs_per_port, 3U);
     EXPECT_EQ(device.spray_quantum, 7U);
+    EXPECT_EQ(device.threads, 2U);
     EXPECT_EQ(device.directory, "/tmp/state/" + device.name);
   }
-  EXPECT_EQ(result.environment.size(), 7U);
+  EXPECT_EQ(result.environment.size(), 8U);
   EXPECT_EQ(result.environment[0], "MRC_CONFIG set by environment to " + path);
 }
 
@@ -286,7 +290,8 @@ TEST(Config, RefusesBadVariables) {
       {"MRC_MTU", "100"},      {"MRC_MTU", "9000"},      {"MRC_MTU", "-4"},
       {"MRC_PORT", "0"},       {"MRC_PORT", "99999"},    {"MRC_EVS", "0"},
       {"MRC_EVS", "1025"},     {"MRC_EVS", "300"},       {"MRC_IFACES", "lo,"},
-      {"MRC_IFACES", "none0"}, {"MRC_STATE_DIR", "run"}, {"MRC_SPRAY_QUANTUM", "65"}};
+      {"MRC_IFACES", "none0"}, {"MRC_STATE_DIR", "run"}, {"MRC_SPRAY_QUANTUM", "65"},
+      {"MRC_THREADS", "17"}};
   for (const auto& [name, value] : cases) {
     const Variables variables;
     Variables::set(name, value);

@@ -183,8 +183,9 @@ class LoopTest : public ::testing::Test {
   void open(Side& side, unsigned number, unsigned ports = 4) {
     const DeviceConfig config = loop_config(scratch, number, ports);
     std::string error;
-    side.device = DeviceImpl::create(
-        config, std::make_unique<LoopBackend>(net, config.planes.front().address, ports), error);
+    Backends backends;
+    backends.push_back(std::make_unique<LoopBackend>(net, config.planes.front().address, ports));
+    side.device = DeviceImpl::create(config, std::move(backends), error);
     ASSERT_NE(side.device, nullptr) << error;
   }
   void make_pair(const QpSetup& setup = {}) {

@@ -140,6 +140,7 @@ Json describe(const nic::DeviceConfig& config) {
   device["path_mtu_bytes"] = report.path_mtu;
   device["evs_per_port"] = config.evs_per_port;
   device["spray_quantum"] = config.spray_quantum;
+  device["threads"] = report.threads;
   device["ports"] = ports_of(report);
   device["limits"] = limits_of(opened->limits());
   device["state_version"] = state->version;
@@ -183,6 +184,7 @@ void print_device(const Json& device) {
   line("UDP port",
        fmt::format("{} (+ {}, the number of this process)", device["udp_port"].get<unsigned>(),
                    device["process_number"].get<unsigned>()));
+  line("engine threads", fmt::format("{}", device["threads"].get<unsigned>()));
   line("paths per port",
        fmt::format("{} without a profile", device["evs_per_port"].get<unsigned>()));
   line("state", fmt::format("{} (version {})", device["state_directory"].get<std::string>(),
