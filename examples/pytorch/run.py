@@ -24,6 +24,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+HARNESS = HERE.parent.parent / "tests" / "system" / "nccl" / "nccl_test.py"
 RANKS = 2
 LIMIT_SECONDS = 470
 STEP_SECONDS = 100
@@ -31,6 +32,7 @@ PORTS = 4
 SOCKET = {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket"}
 TUNED = {**SOCKET, "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "2"}
 SHIM = "NCCL IB over the shim"
+STEPS = ["alone", "sweep", "train", "cut", "shim"]
 BAR_FIRST, BAR_GOAL = "NCCL Socket", "Socket, 4 threads x 2"
 
 
@@ -73,8 +75,8 @@ def call(run, arguments, what, **options):
     return done.stdout
 
 
-def build(run):
-    folder = run.directory / "build"
+def build(run, folder):
+    folder = pathlib.Path(folder or run.directory / "build").absolute()
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     call(run, ["cmake", "-S", str(HERE / "bare"), "-B", str(folder), *generator], "configuring")
     call(run, ["cmake", "--build", str(folder), "-j", str(os.cpu_count() or 2)], "building")
@@ -108,7 +110,8 @@ def stop_mps(environment):
 
 def rank_environment(run, step, rank, settings):
     environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("NCCL_", "MRC_"))}
+                   if not name.startswith("NCCL_") and
+                   (not name.startswith("MRC_") or name == "MRC_THREADS")}
     environment.update({"NCCL_HOSTID": f"host{rank}", "NCCL_SOCKET_IFNAME": "lo",
                         "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET",
                         "NCCL_DEBUG_FILE": str(step / f"nccl.{rank}.log"),
@@ -304,10 +307,28 @@ def cut_one(run, mrc, switch, report):
             f"longest all-reduce around it {lost['longest_ms']:.1f} ms")
 
 
-def everything(run, report):
-    """All steps; the worst of their results."""
-    folder = build(run)
+def alone(run, folder, report):
+    """The plug-in between two processes without NCCL and GPU: what it could carry at best."""
+    threads = os.environ.get("MRC_THREADS", "0")
+    text = call(run, [sys.executable, "-B", str(HARNESS), str(folder / "nccl_rank"),
+                      str(folder / "libnccl-net-mrc.so"), "bandwidth", "11", threads],
+                "the plug-in alone")
+    report["alone"] = [line for line in text.splitlines()
+                       if "GB/s" in line or "there and back" in line]
+    run.say("the plug-in alone, two processes, one polling thread each:\n  " +
+            "\n  ".join(report["alone"]))
+
+
+def everything(run, options, report):
+    """All steps asked for; the worst of their results."""
+    steps = options.steps
+    folder = build(run, options.build_dir)
     run.say("built")
+    if "alone" in steps:
+        alone(run, folder, report)
+    if not usable():
+        print("no GPU, or this Python has no PyTorch: nothing more to run")
+        return 77
     mrc = {"NCCL_NET": "MRC", "NCCL_NET_PLUGIN": str(folder / "libnccl-net-mrc.so")}
     mps = start_mps(run)
     report["mps"] = mps is not None
@@ -317,14 +338,16 @@ def everything(run, report):
     switch = PortSwitch(run, folder)
     status = 0
     try:
-        sweep_all(run, mrc, report)
-        for step in [train_both, cut_one]:
+        if "sweep" in steps:
+            sweep_all(run, mrc, report)
+        for name, step in [("train", train_both), ("cut", cut_one)]:
             try:
-                step(run, mrc, switch, report)
+                if name in steps:
+                    step(run, mrc, switch, report)
             except Failure as failure:
                 print(f"run.py: {failure}", file=sys.stderr, flush=True)
                 status = max(status, failure.status)
-        if (folder / "verbs").exists():
+        if "shim" in steps and (folder / "verbs").exists():
             try_shim(run, folder, report)
     finally:
         stop_mps(mps)
@@ -343,12 +366,19 @@ def try_shim(run, folder, report):
     try:
         found = run_ranks(run, f"bench {SHIM}", "bench", shim_settings(folder))
         check_transport(run, found, "IB")
-        report["sweep"][SHIM] = {"seconds": found["seconds"]}
+        report.setdefault("sweep", {})[SHIM] = {"seconds": found["seconds"]}
         run.say(f"{SHIM}: collectives right")
         print_sweep({SHIM: report["sweep"][SHIM]})
     except Failure as failure:
-        run.say(f"{SHIM}: {str(failure).splitlines()[0]}")
+        run.say(f"{SHIM}: {failure}")
         report["shim_failure"] = str(failure)
+
+
+def parse_steps(text):
+    steps = text.split(",")
+    if not set(steps) <= set(STEPS):
+        raise argparse.ArgumentTypeError("steps are " + ",".join(STEPS))
+    return steps
 
 
 def usable(python=sys.executable):
@@ -361,6 +391,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE", help="write all results to FILE")
+    parser.add_argument("--steps", metavar="LIST", type=parse_steps, default=STEPS,
+                        help="some of " + ",".join(STEPS) + "; all unless given")
+    parser.add_argument("--build-dir", metavar="DIR",
+                        help="build there and keep it, instead of in a directory that goes again")
     parser.add_argument("--build-only", action="store_true", help="stop after the build")
     options = parser.parse_args()
     report = {"schema": "openmrc-pytorch", "version": 1,
@@ -370,13 +404,10 @@ def main():
         run = Run(directory)
         try:
             if options.build_only:
-                build(run)
+                build(run, options.build_dir)
                 run.say("built")
-            elif not usable():
-                print("no GPU, or this Python has no PyTorch: nothing to run")
-                return 77
             else:
-                status = everything(run, report)
+                status = everything(run, options, report)
         except Failure as failure:
             print(f"run.py: {failure}", file=sys.stderr)
             status = failure.status
