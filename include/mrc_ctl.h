@@ -320,7 +320,8 @@ struct mrc_ctl_ep_rsp {
 
 /* Sends all requests and waits for their answers, at most rsp_timeout microseconds. *num_rsp is the
  * room in `rsp` on entry and the number of answers on return, in order of arrival. ETIMEDOUT when
- * some are missing. */
+ * some are missing. req_tc is a traffic class as in an IP header: that of control packets sends the
+ * requests in their class, any other with the data. */
 int mrc_ctl_ep_batch_send_wait(struct mrc_context* mrc_ctx, uint8_t req_tc,
                                enum mrc_ctl_ep_op_type op_type, struct mrc_ctl_ep_req* req,
                                int num_req, uint32_t rsp_timeout, struct mrc_ctl_ep_rsp* rsp,

@@ -97,6 +97,7 @@ int make_request(const nic::Device& device, mrc_ctl_ep_op_type op, const mrc_ctl
 
 struct Batch {
   mrc_ctl_ep_op_type op{};
+  std::uint8_t traffic_class = 0;
   std::span<const mrc_ctl_ep_req> requests;
   std::uint32_t timeout_us = 0;
   mrc_ctl_ep_rsp* answers = nullptr;
@@ -106,10 +107,12 @@ struct Batch {
 int send_and_wait(mrc_context* context, const Batch& batch) {
   nic::Device& device = *context->device;
   if (const int error = device.node().may_update(); error != 0) return error;
+  const bool control_class = batch.traffic_class >> 2 == device.config().dscp.control;
   std::vector<nic::EndpointRequest> requests(batch.requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const int error = make_request(device, batch.op, batch.requests[i], requests[i]);
     if (error != 0) return error;
+    requests[i].control_class = control_class;
   }
   std::vector<nic::EndpointAnswer> answers;
   const int result = device.endpoint_requests(
@@ -156,7 +159,7 @@ MRC_API_EXPORT int mrc_ctl_poll_ev_event(mrc_cq* ev_cq, int num_entries,
   return error != 0 ? -error : count;
 }
 
-MRC_API_EXPORT int mrc_ctl_ep_batch_send_wait(mrc_context* mrc_ctx, uint8_t /*req_tc*/,
+MRC_API_EXPORT int mrc_ctl_ep_batch_send_wait(mrc_context* mrc_ctx, uint8_t req_tc,
                                               mrc_ctl_ep_op_type op_type, mrc_ctl_ep_req* req,
                                               int num_req, uint32_t rsp_timeout,
                                               mrc_ctl_ep_rsp* rsp, int* num_rsp) {
@@ -167,6 +170,7 @@ MRC_API_EXPORT int mrc_ctl_ep_batch_send_wait(mrc_context* mrc_ctx, uint8_t /*re
   if (num_req > mrc::api::kMaxRequests) return E2BIG;
   return mrc::api::guarded([&] {
     return mrc::api::send_and_wait(mrc_ctx, {.op = op_type,
+                                             .traffic_class = req_tc,
                                              .requests = {req, static_cast<std::size_t>(num_req)},
                                              .timeout_us = rsp_timeout,
                                              .answers = rsp,

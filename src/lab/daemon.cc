@@ -141,8 +141,8 @@ std::string Daemon::status() const {
   const fabric::TopologySpec& spec = t.spec();
   std::string text = fmt::format("lab\t{}\t{}\t{:.1f}\n", directory_->name(), ::getpid(),
                                  static_cast<double>(cluster_.now()) / 1e12);
-  text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.planes, spec.hosts, spec.t0, spec.t1,
-                      spec.t2, spec.host_link.bits_per_second);
+  text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.planes, spec.hosts, spec.t0,
+                      spec.t1, spec.t2, spec.host_link.bits_per_second, spec.pods);
   text += status_of_network();
   for (const FaultBook::Entry& entry : cluster_.faults().entries())
     text += fmt::format("fault\t{}\t{}\n", entry.active ? "active" : "waiting", entry.text);

@@ -215,6 +215,7 @@ struct EndpointRequest {
   wire::EvValue ev;
   bool port_status = false;  // otherwise an EV probe
   PortMask ports;
+  bool control_class = false;  // not with the data
 };
 struct EndpointAnswer {
   std::uint16_t id = 0;

@@ -135,7 +135,9 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
                       .port = request.port,
                       .entropy = path.value(),
                       .srv6 = srv6 ? &request.ev : nullptr};
-    backend.send(route, core::TrafficClass::kNoTrim, packet, {});
+    backend.send(route,
+                 request.control_class ? core::TrafficClass::kControl : core::TrafficClass::kNoTrim,
+                 packet, {});
   }
   backend.flush();
   return 0;

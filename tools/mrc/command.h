@@ -32,5 +32,6 @@ std::unique_ptr<Command> make_perf_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_ctl_command();
+std::unique_ptr<Command> make_map_command();
 
 }  // namespace mrc::tool

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "wire/ip_address.h"
 
@@ -42,6 +43,15 @@ std::string gid_text(const std::array<std::uint8_t, 16>& gid) {
     address.bytes = gid;
   }
   return std::string(wire::format_address(address).view());
+}
+
+std::string wall_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), length};
 }
 
 std::string percent(double part, double whole) {

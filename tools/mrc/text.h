@@ -19,6 +19,8 @@ std::string microseconds(DurationNs ns);
 std::string bit_rate(double bits_per_second);
 // A GID, IPv4 in its usual form: "10.0.0.1", "fd00::1".
 std::string gid_text(const std::array<std::uint8_t, 16>& gid);
+// Now, as "2026-01-31T23:59:58Z".
+std::string wall_time();
 // A share as "12.3 %"; of nothing it is 0.
 std::string percent(double part, double whole);
 

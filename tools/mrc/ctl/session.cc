@@ -37,9 +37,9 @@ ibv_context* open_verbs(const std::string& wanted, std::string& name) {
                                 : fmt::format("there is no device {}", wanted));
 }
 
-std::string state_directory(const std::string& device) {
+nic::DeviceConfig config_of(const std::string& device) {
   for (const nic::DeviceConfig& config : nic::load_config().devices) {
-    if (config.name == device) return config.directory;
+    if (config.name == device) return config;
   }
   return {};
 }
@@ -72,7 +72,9 @@ Session::Session(const std::string& device) {
   }
   int supported = 0;
   mrc_ctl_query_device_ex(nullptr, context_, &limits_, &supported);
-  directory_ = state_directory(device_);
+  const nic::DeviceConfig config = config_of(device_);
+  directory_ = config.directory;
+  control_traffic_class_ = static_cast<std::uint8_t>(config.dscp.control << 2);
 }
 
 Session::~Session() {

@@ -26,6 +26,10 @@ class Session {
 
   mrc_context* context() const { return context_; }
   const std::string& device() const { return device_; }
+  // Where the device keeps what is set.
+  const std::string& directory() const { return directory_; }
+  // Of control packets, as requests to other nodes take it.
+  std::uint8_t control_traffic_class() const { return control_traffic_class_; }
   const mrc_ctl_device_attr& limits() const { return limits_; }
   unsigned port_count() const;
   ibv_gid gid() const;
@@ -41,6 +45,7 @@ class Session {
  private:
   std::string device_;
   std::string directory_;
+  std::uint8_t control_traffic_class_ = 0;
   ibv_context* verbs_ = nullptr;
   mrc_context* context_ = nullptr;
   mrc_ctl_device_attr limits_{};

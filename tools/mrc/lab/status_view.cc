@@ -136,6 +136,7 @@ void write_json(const std::vector<Line>& lines) {
       json.value("t1", number(line, 4));
       json.value("t2", number(line, 5));
       json.value("port_bits_per_second", number(line, 6));
+      json.value("pods", number(line, 7));
       json.end_object();
     }
   }
