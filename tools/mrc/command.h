@@ -33,5 +33,6 @@ std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_ctl_command();
 std::unique_ptr<Command> make_map_command();
+std::unique_ptr<Command> make_ctld_command();
 
 }  // namespace mrc::tool

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "command.h"
+#include "ctl/apply.h"
 #include "ctl/probe.h"
 #include "ctl/profiles.h"
 #include "ctl/setup_file.h"
@@ -216,6 +217,9 @@ void CtlCommand::declare_file(CLI::App* app) {
       "  events = \"good,bad\"\n"
       "  fields = [\"16:0xC000:0x3FFF\", \"16:0xC000:0x3FFF\"]\n"
       "  evs = [\"1:0001c350\"]     # explicit profiles\n"
+      "  [[deny]]                 # EVs out of use\n"
+      "  profile = 7\n"
+      "  evs = [\"0-3\", \"port=2\"]  # as for `mrc ctl ev deny`\n"
       "  [[cc_profile]]\n"
       "  id = 2\n"
       "  algorithm = \"nscc\"       # none\n"
@@ -296,15 +300,7 @@ ExitCode CtlCommand::change_evs(const Session& session, mrc_ctl_ev_state state) 
 }
 
 ExitCode CtlCommand::apply(const Session& session) const {
-  const ctl::Setup setup = ctl::read_setup(file_);
-  for (const ctl::FormatSpec& format : setup.formats)
-    ctl::create(session, format);
-  for (const ctl::EvSpec& profile : setup.ev_profiles)
-    ctl::create(session, profile);
-  for (const ctl::CcSpec& profile : setup.cc_profiles)
-    ctl::create(session, profile);
-  for (const unsigned port : setup.disabled_ports)
-    ctl::set_port(session, port, false);
+  ctl::apply_setup(session, {}, ctl::read_setup(file_));
   return ExitCode::kOk;
 }
 

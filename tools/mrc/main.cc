@@ -73,6 +73,7 @@ ExitCode run(int argc, char** argv) {
   entries.push_back(declare(program, make_info_command()));
   entries.push_back(declare(program, make_doctor_command()));
   entries.push_back(declare(program, make_ctl_command()));
+  entries.push_back(declare(program, make_ctld_command()));
   entries.push_back(declare(program, make_map_command()));
   try {
     const std::vector<char*> words = without_separator(argc, argv);

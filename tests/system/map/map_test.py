@@ -20,6 +20,15 @@ WAIT_S = 240
 FEW = ("--count", "60")
 
 
+def is_listening(port):
+    wanted = f":{port:04X} "
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as file:
+            if any(wanted in line and " 0A " in line for line in file):
+                return True
+    return False
+
+
 class MapTest(unittest.TestCase):
     program = None
 
@@ -71,14 +80,16 @@ class MapTest(unittest.TestCase):
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
         perf = (self.program, "perf", "write_bw", "-p", port, "-D", "1000")
-        self.start("lab", "exec", "--dir", self.base, "0", *perf)
-        client = self.start("lab", "exec", "--dir", self.base, "2", "sh", "-c",
-                            'until "$@"; do sleep 0.1; done', "sh", *perf, "127.0.0.1")
+        server = self.start("lab", "exec", "--dir", self.base, "0", *perf)
+        self.eventually(lambda: is_listening(int(port)) or server.poll() is not None, "no server")
+        self.start("lab", "exec", "--dir", self.base, "2", *perf, "127.0.0.1")
         before = self.bytes_moved()
+        self.eventually(lambda: self.bytes_moved() > before + 1_000_000, "nothing moves")
+
+    def eventually(self, done, what):
         deadline = time.monotonic() + WAIT_S
-        while self.bytes_moved() < before + 1_000_000:
-            self.assertLess(time.monotonic(), deadline, "nothing moves")
-            self.assertIsNone(client.poll())
+        while not done():
+            self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.05)
 
     def bytes_moved(self):
@@ -211,10 +222,8 @@ class BadInput(MapTest):
         self.assertIn("already", self.refused(*self.words(*FEW)))
         watch.kill()
         watch.wait(timeout=WAIT_S)
-        deadline = time.monotonic() + WAIT_S
-        while json.loads(self.lab("status", "--json"))["programs"]:
-            self.assertLess(time.monotonic(), deadline, "probes outlive `mrc map`")
-            time.sleep(0.05)
+        self.eventually(lambda: not json.loads(self.lab("status", "--json"))["programs"],
+                        "probes outlive `mrc map`")
         self.assertEqual(self.found(*FEW), {})
 
 

@@ -1,7 +1,6 @@
 #include "ctl/probe.h"
 
 #include <fmt/core.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ctl/event_queue.h"
 #include "ctl/words.h"
 #include "fabric/input_error.h"
 #include "text.h"
@@ -131,43 +131,6 @@ void print_event(const mrc_ctl_ev_event& event, bool json) {
   }
   std::fflush(stdout);
 }
-
-// A queue of events with a channel to wait at.
-class EventQueue {
- public:
-  explicit EventQueue(const Session& session) {
-    session.check(mrc_create_comp_channel(session.context(), &channel_), "a channel for events");
-    cq_ = mrc_ctl_create_ev_event_cq(session.context(), 1'024, nullptr, channel_, 0);
-    if (cq_ == nullptr) {
-      const int error = errno;
-      mrc_destroy_comp_channel(channel_);
-      session.check(error, "listening for EV events");
-    }
-    mrc_get_comp_channel_fd(channel_, &fd_);
-  }
-  ~EventQueue() {
-    mrc_destroy_cq(cq_);
-    mrc_destroy_comp_channel(channel_);
-  }
-  EventQueue(const EventQueue&) = delete;
-  EventQueue& operator=(const EventQueue&) = delete;
-
-  bool next(mrc_ctl_ev_event& event) { return mrc_ctl_poll_ev_event(cq_, 1, &event) == 1; }
-  // Until there may be an event, at most `timeout_ms`; -1: for ever.
-  void wait(int timeout_ms) {
-    mrc_req_notify_cq(cq_, 0);
-    pollfd entry{.fd = fd_, .events = POLLIN, .revents = 0};
-    if (poll(&entry, 1, timeout_ms) <= 0) return;
-    mrc_cq* cq = nullptr;
-    void* cookie = nullptr;
-    if (mrc_get_cq_event(channel_, &cq, &cookie) == 0) mrc_ack_cq_events(cq, 1);
-  }
-
- private:
-  mrc_comp_channel* channel_ = nullptr;
-  mrc_cq* cq_ = nullptr;
-  int fd_ = -1;
-};
 
 }  // namespace
 

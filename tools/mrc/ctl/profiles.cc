@@ -125,6 +125,30 @@ void add_selected(const std::vector<mrc_ctl_ev_op_entry>& all, const std::string
 
 }  // namespace
 
+bool same(const FormatSpec& a, const FormatSpec& b) {
+  return a.id == b.id && a.mode == b.mode && a.widths == b.widths;
+}
+
+bool same(const EvSpec& a, const EvSpec& b) {
+  const auto same_field = [](const mrc_ctl_ev_field& left, const mrc_ctl_ev_field& right) {
+    return std::memcmp(&left, &right, sizeof left) == 0;
+  };
+  const auto same_ev = [](const mrc_ctl_ev& left, const mrc_ctl_ev& right) {
+    return same(left, right);
+  };
+  return a.id == b.id && a.mode == b.mode && a.has_format == b.has_format && a.format == b.format &&
+         a.count == b.count && a.min_active == b.min_active && a.event_mask == b.event_mask &&
+         std::equal(a.fields.begin(), a.fields.end(), b.fields.begin(), b.fields.end(),
+                    same_field) &&
+         std::equal(a.evs.begin(), a.evs.end(), b.evs.begin(), b.evs.end(), same_ev);
+}
+
+bool same(const CcSpec& a, const CcSpec& b) {
+  // parse_algorithm() knows one name.
+  return a.id == b.id && (a.algorithm == nullptr) == (b.algorithm == nullptr) &&
+         cc_values(a.config) == cc_values(b.config);
+}
+
 mrc_ctl_profile_state state_of(const Session& session, Kind kind, std::uint64_t id) {
   int error = 0;
   mrc_ctl_profile_state state{};

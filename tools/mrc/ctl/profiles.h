@@ -9,14 +9,18 @@
 
 namespace mrc::tool::ctl {
 
+// `place` is where a spec was written ("fabric.toml:3:1"), for messages; it is no part of its
+// value.
 struct FormatSpec {
   std::uint64_t id = 0;
+  std::string place{};
   mrc_ctl_ev_fmt_mode mode = MRC_CTL_EV_FMT_MODE_STEV;
   std::vector<std::uint8_t> widths;
 };
 
 struct EvSpec {
   std::uint64_t id = 0;
+  std::string place{};
   mrc_ctl_ev_mode mode = MRC_CTL_EV_MODE_AUTO;
   bool has_format = false;
   std::uint64_t format = 0;
@@ -29,9 +33,15 @@ struct EvSpec {
 
 struct CcSpec {
   std::uint64_t id = 0;
+  std::string place{};
   const char* algorithm = nullptr;  // none: no congestion control
   mrc_ctl_cc_nscc_cfg config{};
 };
+
+// Whether they ask for the same.
+bool same(const FormatSpec& a, const FormatSpec& b);
+bool same(const EvSpec& a, const EvSpec& b);
+bool same(const CcSpec& a, const CcSpec& b);
 
 // From INIT to ONLINE. What fails on the way leaves nothing behind. CtlError.
 void create(const Session& session, const FormatSpec& spec);

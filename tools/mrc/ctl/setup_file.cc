@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 
@@ -67,6 +68,9 @@ class Section {
     if (!given) fail(file_, source_, "has no id");
     return value;
   }
+  std::string place() const {
+    return fmt::format("{}:{}:{}", file_, source_.begin.line, source_.begin.column);
+  }
   void done() const {
     if (taken_ == table_->size()) return;
     fail(file_, source_, "has a key that means nothing here; `mrc ctl apply --help` lists them");
@@ -80,7 +84,7 @@ class Section {
 };
 
 FormatSpec read_format(Section section) {
-  FormatSpec spec{.id = section.id()};
+  FormatSpec spec{.id = section.id(), .place = section.place()};
   section.take("mode",
                [&](const toml::node& n) { spec.mode = parse_format_mode(section.text(n)); });
   section.take("widths", [&](const toml::node& n) {
@@ -94,7 +98,7 @@ FormatSpec read_format(Section section) {
 
 EvSpec read_ev_profile(Section section) {
   constexpr std::uint64_t kMax = 0xFFFF'FFFF;
-  EvSpec spec{.id = section.id()};
+  EvSpec spec{.id = section.id(), .place = section.place()};
   section.take("mode", [&](const toml::node& n) { spec.mode = parse_ev_mode(section.text(n)); });
   spec.has_format = section.take("format", [&](const toml::node& n) {
     spec.format = section.number(n, std::numeric_limits<std::int64_t>::max());
@@ -120,7 +124,7 @@ EvSpec read_ev_profile(Section section) {
 }
 
 CcSpec read_cc_profile(Section section) {
-  CcSpec spec{.id = section.id(), .algorithm = parse_algorithm("nscc")};
+  CcSpec spec{.id = section.id(), .place = section.place(), .algorithm = parse_algorithm("nscc")};
   section.take("algorithm",
                [&](const toml::node& n) { spec.algorithm = parse_algorithm(section.text(n)); });
   for (const auto& [name, value] : cc_values(spec.config)) {
@@ -132,6 +136,49 @@ CcSpec read_cc_profile(Section section) {
   }
   section.done();
   return spec;
+}
+
+DenySpec read_deny(Section section) {
+  DenySpec spec{.place = section.place()};
+  const bool given = section.take("profile", [&](const toml::node& n) {
+    spec.profile = section.number(n, std::numeric_limits<std::int64_t>::max());
+  });
+  section.take("evs", [&](const toml::node& n) {
+    section.each(n, [&](const toml::node& ev) { spec.evs.push_back(section.text(ev)); });
+  });
+  section.done();
+  if (!given) throw InputError(spec.place + ": has no profile");
+  return spec;
+}
+
+template <typename Spec>
+const Spec* find_id(const std::vector<Spec>& specs, std::uint64_t id) {
+  const auto found =
+      std::find_if(specs.begin(), specs.end(), [&](const Spec& spec) { return spec.id == id; });
+  return found == specs.end() ? nullptr : &*found;
+}
+
+template <typename Spec>
+void check_unique(const std::vector<Spec>& specs) {
+  for (const Spec& spec : specs) {
+    const Spec* const first = find_id(specs, spec.id);
+    if (first != &spec)
+      throw InputError(
+          fmt::format("{}: id {} is taken, see {}", spec.place, spec.id, first->place));
+  }
+}
+
+void check(const Setup& setup) {
+  check_unique(setup.formats);
+  check_unique(setup.ev_profiles);
+  check_unique(setup.cc_profiles);
+  for (const DenySpec& deny : setup.denies) {
+    if (find_id(setup.ev_profiles, deny.profile) == nullptr) {
+      throw InputError(
+          fmt::format("{}: there is no EV profile {} in this file", deny.place, deny.profile));
+    }
+    if (deny.evs.empty()) throw InputError(deny.place + ": names no evs");
+  }
 }
 
 }  // namespace
@@ -174,8 +221,10 @@ Setup read_setup(const std::string& path) {
          guarded([&](Section s) { setup.ev_profiles.push_back(read_ev_profile(std::move(s))); }));
   tables("cc_profile",
          guarded([&](Section s) { setup.cc_profiles.push_back(read_cc_profile(std::move(s))); }));
+  tables("deny", guarded([&](Section s) { setup.denies.push_back(read_deny(std::move(s))); }));
   if (!problem.empty()) throw InputError(problem);
   top.done();
+  check(setup);
   return setup;
 }
 

@@ -119,6 +119,12 @@ void print_cc(const Json& profile) {
 
 }  // namespace
 
+bool shows_addresses(const Session& session, std::uint64_t id) {
+  mrc_ctl_ev_profile_attr attr{};
+  return mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_FMT_ID) == 0 &&
+         is_srv6(session, attr.ev_fmt_profile_id) && fields_of(session, id).empty();
+}
+
 Json describe_ev_profile(const Session& session, std::uint64_t id, bool evs) {
   if (state_of(session, Kind::kEv, id) == MRC_CTL_PROFILE_INIT)
     throw CtlError(fmt::format("there is no EV profile {}", id));
@@ -137,8 +143,7 @@ Json describe_ev_profile(const Session& session, std::uint64_t id, bool evs) {
                   {"min_active", attr.ev_min_active},
                   {"events", event_mask_text(attr.ev_event_mask)},
                   {"fields", fields_of(session, id)}};
-  const bool plain = profile["fields"].empty();
-  const bool srv6 = plain && is_srv6(session, attr.ev_fmt_profile_id);
+  const bool srv6 = shows_addresses(session, id);
   std::map<std::string, unsigned> states;
   Json list = Json::array();
   for (const mrc_ctl_ev_op_entry& entry : read_evs(session, id)) {

@@ -64,10 +64,9 @@ std::optional<std::vector<Results>> Agents::next() {
   for (Agent& agent : agents_) {
     std::optional<Results> results;
     while (!(results = take_line(agent))) {
-      if (!read_more(agent)) {
-        if (perf::Interrupt::raised()) return std::nullopt;
-        ended_early(agent);
-      }
+      const bool ended = !read_more(agent);
+      if (perf::Interrupt::raised()) return std::nullopt;
+      if (ended) ended_early(agent);
     }
     all.push_back(std::move(*results));
   }
