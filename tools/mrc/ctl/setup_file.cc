@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "ctl/words.h"
@@ -35,7 +37,7 @@ class Section {
   bool take(std::string_view key, const Take& take) {
     const toml::node* node = table_->get(key);
     if (node == nullptr) return false;
-    ++taken_;
+    taken_.emplace(key);
     try {
       take(*node);
     } catch (const InputError& error) {
@@ -72,15 +74,19 @@ class Section {
     return fmt::format("{}:{}:{}", file_, source_.begin.line, source_.begin.column);
   }
   void done() const {
-    if (taken_ == table_->size()) return;
-    fail(file_, source_, "has a key that means nothing here; `mrc ctl apply --help` lists them");
+    for (const auto& [key, node] : *table_) {
+      if (taken_.contains(key.str())) continue;
+      fail(
+          file_, key.source(),
+          fmt::format("'{}' means nothing here; `mrc ctl apply --help` lists the keys", key.str()));
+    }
   }
 
  private:
   std::string file_;
   toml::source_region source_;
   const toml::table* table_ = nullptr;
-  std::size_t taken_ = 0;
+  std::set<std::string, std::less<>> taken_;
 };
 
 FormatSpec read_format(Section section) {
