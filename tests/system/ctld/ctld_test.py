@@ -216,7 +216,8 @@ class Life(Node):
     def test_killed_at_any_moment_it_goes_on_where_the_file_stands(self):
         rng = random.Random(5)
         for turn in range(12):
-            text = GOOD.replace("12000", str(12_000 + turn)).replace("0001c350", f"0001c3{turn:02x}")
+            text = GOOD.replace("12000", str(12_000 + turn))
+            text = text.replace("0001c350", f"0001c3{turn:02x}")
             self.file.write_text(text, encoding="utf-8")
             process = self.start("ctld", str(self.file))
             time.sleep(rng.random() * 0.1)
