@@ -23,12 +23,19 @@ constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
 // What is right for a network card is wrong for processes that share processors: a peer answers
 // within microseconds, or after the milliseconds others had its processor. The target delay lets a
 // window stand through that, and its limit is what receive buffers of sockets hold. Ordinary
-// networks drop; who has switches that trim says so in a profile.
-core::CcProfile software_cc() {
+// networks drop; who has switches that trim says so in a profile. Where ports are slow, the time
+// that one packet takes on a link counts: it is spent at each hop, and queues are a few packets
+// long.
+core::CcProfile software_cc(std::uint64_t port_bits_per_second) {
+  constexpr std::uint64_t kLargePacketBits = 4'352 * 8;
+  constexpr DurationNs kHops = 4;
+  constexpr DurationNs kQueuedPackets = 8;
+  const std::uint64_t rate = std::max<std::uint64_t>(port_bits_per_second, 1'000'000);
+  const auto packet_ns = static_cast<DurationNs>(kLargePacketBits * kSecondNs / rate);
   core::CcProfile cc;
   cc.network_trims = false;
-  cc.nscc.base_rtt_ns = 200 * kMicrosecondNs;
-  cc.nscc.target_delay_ns = kMillisecondNs;
+  cc.nscc.base_rtt_ns = 200 * kMicrosecondNs + kHops * packet_ns;
+  cc.nscc.target_delay_ns = kMillisecondNs + kQueuedPackets * packet_ns;
   cc.nscc.max_cwnd = 512 * 1024;
   cc.nscc.disable_qa = true;
   return cc;
@@ -45,7 +52,7 @@ Engine::Engine(EngineParts parts)
       path_profiles_(*backend_, parts.evs_per_port, random_),
       udp_port_(parts.udp_port),
       fixed_quantum_(parts.spray_quantum) {
-  default_cc_ = software_cc();
+  default_cc_ = software_cc(backend_->port_bits_per_second());
 }
 
 Engine::~Engine() {
