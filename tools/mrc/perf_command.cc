@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "command.h"
-#include "perf/failure.h"
-#include "perf/interrupt.h"
+#include "peer/failure.h"
+#include "peer/interrupt.h"
+#include "perf/collective_command.h"
 #include "perf/options.h"
 #include "perf/report.h"
 #include "perf/session.h"
@@ -51,6 +52,7 @@ class PerfCommand final : public Command {
   static Options options_of(const Given& given);
 
   std::vector<std::unique_ptr<Given>> given_;
+  perf::CollectiveCommands collectives_;
 };
 
 void PerfCommand::declare_traffic(CLI::App& app, Given& given) {
@@ -131,15 +133,18 @@ void PerfCommand::declare_test(CLI::App& app, Test test, const char* help) {
 }
 
 CLI::App* PerfCommand::declare(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("perf", "Measure writes between two processes or hosts");
+  CLI::App* app = program.add_subcommand(
+      "perf", "Measure writes between two processes or hosts, and collectives of many");
   app->require_subcommand(1);
   declare_test(*app, Test::kWriteBandwidth, "Bandwidth and message rate of RDMA writes");
   declare_test(*app, Test::kWriteLatency, "Time of a write from memory to memory, one way");
   declare_test(*app, Test::kWriteImmediate, "Bandwidth of writes with immediate data");
+  collectives_.declare(*app);
   app->footer(
       "Start the server first, without a host, then the client with the server's name:\n"
       "  mrc perf write_bw            mrc perf write_bw -s 1M -D 5 SERVER\n"
-      "The client's options count for both sides. Exit codes: 0 ok, 1 failed, 2 usage,\n"
+      "The client's options count for both sides. Collectives: see mrc perf allreduce --help.\n"
+      "Exit codes: 0 ok, 1 failed, 2 usage,\n"
       "3 data wrong, 4 nothing moved, 130 interrupted (what was measured is shown).");
   return app;
 }
@@ -159,10 +164,11 @@ Options PerfCommand::options_of(const Given& given) {
 }
 
 ExitCode PerfCommand::run() {
+  if (collectives_.parsed()) return collectives_.run();
   for (const auto& given : given_) {
     if (!given->app->parsed()) continue;
     const Options options = options_of(*given);
-    const perf::Interrupt interrupt;
+    const Interrupt interrupt;
     perf::Report report(options);
     ExitCode code = ExitCode::kUsage;
     std::string problem = perf::why_not(options.plan);
@@ -170,7 +176,7 @@ ExitCode PerfCommand::run() {
       try {
         perf::Session session(options, report);
         code = session.run();
-      } catch (const perf::Failure& failure) {
+      } catch (const Failure& failure) {
         problem = failure.what();
         code = failure.code();
       }

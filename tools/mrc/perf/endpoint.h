@@ -7,18 +7,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "mrc.h"
+#include "peer/device.h"
 #include "perf/options.h"
 
 namespace mrc::tool::perf {
-
-using Gid = std::array<std::uint8_t, 16>;
 
 // What the other side must know of us.
 struct Address {
@@ -32,26 +30,12 @@ struct Address {
 };
 
 struct EndpointOptions {
-  std::string device;
-  int gid_index = 0;
-  std::uint32_t mtu = 0;
+  DeviceOptions device;
   unsigned qps = 1;
   unsigned send_depth = 128;
   unsigned receive_depth = 1;
-  std::optional<std::uint64_t> ev_profile;
-  std::optional<std::uint64_t> cc_profile;
+  QpProfileIds profiles;
 };
-
-struct Deleter {
-  void operator()(ibv_context* context) const { ibv_close_device(context); }
-  void operator()(ibv_pd* pd) const { ibv_dealloc_pd(pd); }
-  void operator()(ibv_mr* mr) const { ibv_dereg_mr(mr); }
-  void operator()(mrc_context* context) const { mrc_destroy_context(context); }
-  void operator()(mrc_cq* cq) const { mrc_destroy_cq(cq); }
-  void operator()(mrc_qp* qp) const { mrc_destroy_qp(qp); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Deleter>;
 
 // A write as the measurements need it.
 struct Write {
@@ -85,7 +69,7 @@ class Endpoint {
   static unsigned qp_of(const ibv_wc& wc) { return static_cast<unsigned>(wc.wr_id >> kQpShift); }
   static std::uint64_t message_of(const ibv_wc& wc) { return wc.wr_id & kMessageMask; }
 
-  const std::string& device_name() const { return device_name_; }
+  const std::string& device_name() const { return device_.name(); }
   std::uint32_t mtu() const { return mtu_; }
   std::uint64_t qp_memory_bytes() const { return qp_memory_bytes_; }  // of all, by resident size
 
@@ -93,26 +77,17 @@ class Endpoint {
   static constexpr unsigned kQpShift = 48;  // of the index in a request's id
   static constexpr std::uint64_t kMessageMask = (std::uint64_t{1} << kQpShift) - 1;
 
-  void open_device(const std::string& name);
-  void find_port(const EndpointOptions& options);
   void create_qps(const EndpointOptions& options);
-  void to_init(mrc_qp* qp, const EndpointOptions& options) const;
-  void to_ready(unsigned index, const Address& peer) const;
   std::span<const ibv_wc> poll(mrc_cq* cq);
   [[noreturn]] void fail(const ibv_wc& wc) const;
 
-  Owned<ibv_context> verbs_;
-  Owned<mrc_context> context_;
-  Owned<ibv_pd> pd_;
+  Device device_;
   Owned<ibv_mr> target_;
   Owned<ibv_mr> source_;
   Owned<mrc_cq> send_cq_;
   Owned<mrc_cq> receive_cq_;
   std::vector<Owned<mrc_qp>> qps_;
   std::vector<std::uint32_t> numbers_;
-  std::string device_name_;
-  Gid gid_ = {};
-  int gid_index_ = 0;
   std::uint32_t psn_ = 0;
   std::uint32_t mtu_ = 0;
   std::uint64_t qp_memory_bytes_ = 0;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "peer/exchange.h"
 #include "perf/endpoint.h"
-#include "perf/exchange.h"
 #include "perf/memory.h"
 #include "perf/patience.h"
 #include "perf/pattern.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "perf/failure.h"
-#include "perf/interrupt.h"
+#include "peer/failure.h"
+#include "peer/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "perf/failure.h"
+#include "peer/failure.h"
 
 namespace mrc::tool::perf {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "perf/failure.h"
+#include "peer/failure.h"
 
 namespace mrc::tool::perf {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "perf/failure.h"
+#include "peer/failure.h"
 #include "text.h"
 
 namespace mrc::tool::perf {

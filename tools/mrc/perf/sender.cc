@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "perf/interrupt.h"
+#include "peer/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {

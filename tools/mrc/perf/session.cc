@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "perf/failure.h"
+#include "peer/failure.h"
 #include "perf/immediate_receiver.h"
 #include "perf/latency.h"
 #include "perf/sender.h"
@@ -47,14 +47,11 @@ ExitCode Session::run() {
 
 EndpointOptions Session::endpoint_options(const Plan& plan) const {
   EndpointOptions options;
-  options.device = options_.device;
-  options.gid_index = options_.gid_index;
-  options.mtu = options_.mtu;
+  options.device = {.name = options_.device, .gid_index = options_.gid_index, .mtu = options_.mtu};
   options.qps = plan.qps;
   options.send_depth = std::max(plan.depth, 2 * PingPong::kSendSlots);
   options.receive_depth = plan.test == Test::kWriteBandwidth ? 1 : plan.depth;
-  options.ev_profile = options_.ev_profile;
-  options.cc_profile = options_.cc_profile;
+  options.profiles = {.ev = options_.ev_profile, .cc = options_.cc_profile};
   return options;
 }
 
@@ -100,7 +97,7 @@ void Session::be_greeted() {
   // Whatever is wrong with the device should show before a client comes.
   { const Endpoint trial(endpoint_options(Plan{})); }
   report_.waiting();
-  exchange_.emplace(Exchange::serve(options_.tcp_port));
+  exchange_.emplace(Listener(options_.tcp_port).accept(0));
   const Hello hello = read_hello(exchange_->receive(options_.timeout_s), exchange_->peer());
   if (hello.plan.test != options_.plan.test)
     throw Failure(fmt::format("the server runs {}, the client {}", name_of(options_.plan.test),

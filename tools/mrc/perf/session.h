@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "exit_code.h"
+#include "peer/exchange.h"
 #include "perf/endpoint.h"
-#include "perf/exchange.h"
 #include "perf/memory.h"
 #include "perf/options.h"
 #include "perf/pattern.h"

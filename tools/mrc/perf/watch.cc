@@ -5,8 +5,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "perf/failure.h"
-#include "perf/interrupt.h"
+#include "peer/failure.h"
+#include "peer/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {

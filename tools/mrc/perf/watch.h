@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "perf/exchange.h"
+#include "peer/exchange.h"
 #include "terminal.h"
 
 namespace mrc::tool::perf {

@@ -6,7 +6,7 @@
 
 #include "exit_code.h"
 
-namespace mrc::tool::perf {
+namespace mrc::tool {
 
 class Failure : public std::runtime_error {
  public:
@@ -19,4 +19,4 @@ class Failure : public std::runtime_error {
   ExitCode code_;
 };
 
-}  // namespace mrc::tool::perf
+}  // namespace mrc::tool

@@ -1,4 +1,4 @@
-#include "perf/exchange.h"
+#include "peer/exchange.h"
 
 #include <fmt/core.h>
 #include <netdb.h>
@@ -12,15 +12,16 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
-#include "perf/failure.h"
-#include "perf/interrupt.h"
+#include "peer/failure.h"
+#include "peer/interrupt.h"
 
-namespace mrc::tool::perf {
+namespace mrc::tool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -29,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxErrorBytes = 400;
 constexpr int kPollMs = 100;
+constexpr int kBacklog = 1'024;
 constexpr int kKeepIdleS = 5;
 constexpr int kKeepIntervalS = 2;
 constexpr int kKeepCount = 3;
@@ -76,7 +78,10 @@ std::string numeric_name(const sockaddr_storage& address, socklen_t length) {
   if (getnameinfo(static_cast<const sockaddr*>(generic), length, host.data(), host.size(), nullptr,
                   0, NI_NUMERICHOST) != 0)
     return "unknown";
-  return host.data();
+  // An IPv4 address on a socket for both kinds.
+  const std::string_view name = host.data();
+  const bool mapped = name.starts_with("::ffff:") && name.find('.') != std::string_view::npos;
+  return std::string(mapped ? name.substr(sizeof("::ffff:") - 1) : name);
 }
 
 // Waits for events on a socket: 1 there, 0 time-out. Ctrl-C is a Failure.
@@ -129,12 +134,12 @@ int listen_on(std::uint16_t port) {
   four.sin_port = htons(port);
   const void* const any = both >= 0 ? static_cast<const void*>(&six) : &four;
   const socklen_t length = both >= 0 ? sizeof(six) : sizeof(four);
-  if (bind(listener, static_cast<const sockaddr*>(any), length) != 0 || listen(listener, 1) != 0) {
+  if (bind(listener, static_cast<const sockaddr*>(any), length) != 0 ||
+      listen(listener, kBacklog) != 0) {
     const int error = errno;
     close(listener);
-    throw Failure(
-        fmt::format("cannot listen on TCP port {}: {}{}", port, std::strerror(error),
-                    error == EADDRINUSE ? "; another server? choose a port with -p" : ""));
+    throw Failure(fmt::format("cannot listen on TCP port {}: {}{}", port, std::strerror(error),
+                              error == EADDRINUSE ? "; another server? choose another port" : ""));
   }
   return listener;
 }
@@ -154,15 +159,39 @@ Exchange::~Exchange() {
   if (socket_ >= 0) close(socket_);
 }
 
-Exchange Exchange::serve(std::uint16_t port) {
-  const int listener = listen_on(port);
-  const auto closer = [](const int* fd) { close(*fd); };
-  const std::unique_ptr<const int, decltype(closer)> owner(&listener, closer);
-  wait_for(listener, POLLIN, 0);
+Listener::Listener(std::uint16_t port) : socket_(listen_on(port)) {}
+
+Listener Listener::inherited(int socket) {
+  int listens = 0;
+  socklen_t length = sizeof(listens);
+  if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0)
+    throw Failure(fmt::format("descriptor {} is no socket that listens", socket), ExitCode::kUsage);
+  return Listener(Adopt{socket});
+}
+
+Listener::Listener(Listener&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+
+Listener::~Listener() {
+  if (socket_ >= 0) close(socket_);
+}
+
+std::uint16_t Listener::port() const {
   sockaddr_storage address = {};
   socklen_t length = sizeof(address);
   void* const generic = &address;
-  const int socket = accept4(listener, static_cast<sockaddr*>(generic), &length, SOCK_CLOEXEC);
+  if (getsockname(socket_, static_cast<sockaddr*>(generic), &length) != 0) return 0;
+  // The port stands at the same place for both families.
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  return ntohs(static_cast<const sockaddr_in*>(generic)->sin_port);
+}
+
+Exchange Listener::accept(double timeout_s) const {
+  if (wait_for(socket_, POLLIN, timeout_s) == 0)
+    throw Failure(fmt::format("nobody connected for {:.0f} s", timeout_s), ExitCode::kTimeout);
+  sockaddr_storage address = {};
+  socklen_t length = sizeof(address);
+  void* const generic = &address;
+  const int socket = accept4(socket_, static_cast<sockaddr*>(generic), &length, SOCK_CLOEXEC);
   if (socket < 0) throw Failure(fmt::format("accept: {}", std::strerror(errno)));
   return {socket, numeric_name(address, length)};
 }
@@ -231,11 +260,11 @@ nlohmann::json Exchange::receive(double timeout_s) {
   std::string line;
   while (!take_line(line)) {
     if (received_.size() > kMaxLineBytes)
-      throw Failure(fmt::format("{} does not speak the protocol of mrc perf", peer_));
+      throw Failure(fmt::format("{} does not speak our protocol", peer_));
     wait(POLLIN, timeout_s);
     std::array<char, 16'384> chunk;
     const ssize_t n = recv(socket_, chunk.data(), chunk.size(), MSG_DONTWAIT);
-    if (n == 0) throw Failure(fmt::format("{} hung up before the end of the test", peer_));
+    if (n == 0) throw Failure(fmt::format("{} hung up before the end", peer_));
     if (n > 0) {
       received_.append(chunk.data(), static_cast<std::size_t>(n));
     } else if (errno != EAGAIN && errno != EINTR) {
@@ -243,12 +272,11 @@ nlohmann::json Exchange::receive(double timeout_s) {
     }
   }
   nlohmann::json message = nlohmann::json::parse(line, nullptr, false);
-  if (!message.is_object())
-    throw Failure(fmt::format("{} does not speak the protocol of mrc perf", peer_));
+  if (!message.is_object()) throw Failure(fmt::format("{} does not speak our protocol", peer_));
   const auto error = message.find("error");
   if (error != message.end() && error->is_string())
     throw Failure(fmt::format("{} says: {}", peer_, printable(error->get<std::string>())));
   return message;
 }
 
-}  // namespace mrc::tool::perf
+}  // namespace mrc::tool

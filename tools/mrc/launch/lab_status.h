@@ -1,0 +1,27 @@
+// What a running lab says about itself, as numbers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lab/control.h"
+
+namespace mrc::tool {
+
+struct LabStatus {
+  struct Plane {
+    std::uint64_t bytes = 0;  // over all links
+    std::uint64_t dropped = 0;
+    std::uint64_t trimmed = 0;
+  };
+  unsigned hosts = 0;
+  std::vector<Plane> planes;
+};
+
+// `text` is the answer to the verb status (lab/daemon.h).
+LabStatus read_status(const std::string& text);
+// Asks for it; throws Failure when the lab does not answer.
+LabStatus ask_status(lab::ControlClient& client);
+
+}  // namespace mrc::tool

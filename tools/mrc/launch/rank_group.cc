@@ -1,0 +1,185 @@
+#include "launch/rank_group.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+
+#include "lab/execute.h"
+#include "peer/exchange.h"
+#include "peer/failure.h"
+
+namespace mrc::tool {
+namespace {
+
+constexpr std::size_t kMaxLineBytes = 1 << 20;
+constexpr std::size_t kMaxErrorBytes = 16'384;
+constexpr int kSignalBase = 128;
+
+struct Pipe {
+  nic::Descriptor read;
+  nic::Descriptor write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends = {};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw Failure(fmt::format("no pipe: {}", std::strerror(errno)));
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {nic::Descriptor(ends[0]), nic::Descriptor(ends[1])};
+}
+
+// The life of a rank's parent: `mrc lab exec` in a process of its own.
+[[noreturn]] void be_rank(const lab::Directory& directory, unsigned host,
+                          const std::vector<std::string>& words, int output, int errors) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (output >= 0) ::dup2(output, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
+  int code = static_cast<int>(ExitCode::kUsage);
+  try {
+    code = static_cast<int>(lab_tool::execute(directory, std::to_string(host), words));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+  }
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+// What can be read now, appended to `text`.
+void drain(const nic::Descriptor& from, std::string& text) {
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t got = ::read(from.get(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    text.append(part.data(), static_cast<std::size_t>(got));
+  }
+}
+
+}  // namespace
+
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+RankGroup::RankGroup(const lab::Directory& directory, const RankGroupOptions& options) {
+  // The root's port is taken before any rank starts, so that nobody else can have it.
+  const Listener meeting(0);
+  const std::size_t count = options.hosts.size();
+  ranks_.reserve(count);
+  for (unsigned rank = 0; rank < count; ++rank) {
+    std::vector<std::string> words = options.command;
+    words.insert(words.end(), {"--rank", std::to_string(rank), "--ranks", std::to_string(count),
+                               "--root", fmt::format("127.0.0.1:{}", meeting.port())});
+    if (rank == 0) {
+      const int kept = ::dup(meeting.descriptor());  // this one survives exec
+      const nic::Descriptor owner(kept);
+      words.insert(words.end(), {"--listen-fd", std::to_string(kept)});
+      start(directory, rank, options, words);
+    } else {
+      start(directory, rank, options, words);
+    }
+  }
+}
+
+void RankGroup::start(const lab::Directory& directory, unsigned rank,
+                      const RankGroupOptions& options, const std::vector<std::string>& words) {
+  Pipe output = make_pipe();
+  Pipe errors = make_pipe();
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw Failure(fmt::format("no process: {}", std::strerror(errno)));
+  if (child == 0)
+    be_rank(directory, options.hosts[rank], words, options.shows_output ? -1 : output.write.get(),
+            errors.write.get());
+  Rank made;
+  made.process = child;
+  made.life = nic::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child, 0U)));
+  made.output = std::move(output.read);
+  made.errors = std::move(errors.read);
+  ranks_.push_back(std::move(made));
+}
+
+RankGroup::~RankGroup() {
+  for (Rank& rank : ranks_) {
+    if (rank.ended) continue;
+    ::kill(rank.process, SIGKILL);
+    ::waitpid(rank.process, nullptr, 0);
+  }
+}
+
+bool RankGroup::running() const {
+  for (const Rank& rank : ranks_)
+    if (!rank.ended) return true;
+  return false;
+}
+
+void RankGroup::signal(int number) {
+  for (const Rank& rank : ranks_)
+    if (!rank.ended) ::kill(rank.process, number);
+}
+
+void RankGroup::read_lines(Rank& rank, unsigned number, const OnLine& on_line) {
+  drain(rank.output, rank.line);
+  std::size_t from = 0;
+  for (std::size_t end = 0; (end = rank.line.find('\n', from)) != std::string::npos;
+       from = end + 1) {
+    if (on_line) on_line(number, rank.line.substr(from, end - from));
+  }
+  rank.line.erase(0, from);
+  if (rank.line.size() > kMaxLineBytes) rank.line.clear();
+}
+
+void RankGroup::read_errors(Rank& rank) {
+  drain(rank.errors, rank.words);
+  if (rank.words.size() > kMaxErrorBytes) rank.words.resize(kMaxErrorBytes);
+}
+
+void RankGroup::take_end(unsigned number, const OnLine& on_line) {
+  Rank& rank = ranks_[number];
+  int status = 0;
+  if (::waitpid(rank.process, &status, WNOHANG) != rank.process) return;
+  rank.ended = true;
+  read_lines(rank, number, on_line);
+  read_errors(rank);
+  const int code = WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+  if (code == 0 || result_ != 0) return;
+  result_ = code;
+  first_to_fail_ = number;
+}
+
+void RankGroup::poll(int timeout_ms, const OnLine& on_line) {
+  std::vector<pollfd> waiting;
+  waiting.reserve(3 * ranks_.size());
+  for (const Rank& rank : ranks_) {
+    const bool alive = !rank.ended;
+    waiting.push_back({alive ? rank.life.get() : -1, POLLIN, 0});
+    waiting.push_back({alive ? rank.output.get() : -1, POLLIN, 0});
+    waiting.push_back({alive ? rank.errors.get() : -1, POLLIN, 0});
+  }
+  if (::poll(waiting.data(), waiting.size(), timeout_ms) <= 0) return;
+  for (unsigned i = 0; i < ranks_.size(); ++i) {
+    if ((waiting[3 * i + 1].revents & POLLIN) != 0) read_lines(ranks_[i], i, on_line);
+    if ((waiting[3 * i + 2].revents & POLLIN) != 0) read_errors(ranks_[i]);
+    if (waiting[3 * i].revents != 0) take_end(i, on_line);
+  }
+}
+
+std::string RankGroup::complaint() const {
+  if (result_ == 0) return {};
+  const std::string& words = ranks_[first_to_fail_].words;
+  const std::string line = words.substr(0, words.find('\n'));
+  return fmt::format("rank {}: {}", first_to_fail_,
+                     line.empty() ? fmt::format("ended with {}", result_) : line);
+}
+
+}  // namespace mrc::tool

@@ -1,0 +1,193 @@
+#include "perf/collective_run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "peer/failure.h"
+#include "peer/interrupt.h"
+#include "perf/options.h"
+#include "perf/watch.h"
+
+namespace mrc::tool::perf {
+namespace {
+
+using collective::Links;
+using collective::Memory;
+
+constexpr double kNsPerSecond = 1e9;
+
+// Segments of equal length, as the C programs that people compare with have them; an all-reduce
+// takes any number of elements.
+std::size_t usable_bytes(const CollectiveOptions& options, std::uint64_t bytes) {
+  const std::size_t each = collective::bytes_of(options.element);
+  const bool any = options.operation == Operation::kAllReduce;
+  const std::size_t step = any ? each : each * options.communicator.place.ranks;
+  return std::max<std::size_t>(bytes / step * step, step);
+}
+
+collective::CommunicatorOptions with_links(const CollectiveOptions& options) {
+  collective::CommunicatorOptions result = options.communicator;
+  result.links = options.operation == Operation::kAllToAll ? Links::kMesh : Links::kRing;
+  return result;
+}
+
+CollectiveReportOptions report_options(const CollectiveOptions& options,
+                                       const collective::Communicator& communicator) {
+  return {.operation = options.operation,
+          .element = options.element,
+          .rank = communicator.rank(),
+          .ranks = communicator.ranks(),
+          .chunk_bytes = communicator.shape().chunk_bytes,
+          .slots = communicator.shape().slots,
+          .device = communicator.device().name(),
+          .json = options.json,
+          .intervals = options.report_every_s > 0};
+}
+
+std::int64_t in_ns(double seconds) { return static_cast<std::int64_t>(seconds * kNsPerSecond); }
+
+}  // namespace
+
+std::string why_not(const CollectiveOptions& options) {
+  const auto& shape = options.communicator.shape;
+  if (options.min_bytes > options.max_bytes)
+    return fmt::format("--minbytes {} is above --maxbytes {}", options.min_bytes,
+                       options.max_bytes);
+  if (options.max_bytes > kMaxBytes)
+    return fmt::format("--maxbytes {}: at most {}", options.max_bytes, kMaxBytes);
+  if (options.factor < 2) return "--stepfactor must be at least 2";
+  if (options.iterations == 0 && options.seconds == 0) return "--iters must be at least 1";
+  if (shape.chunk_bytes < 64 || shape.chunk_bytes % 8 != 0 || shape.chunk_bytes > 16 << 20)
+    return fmt::format("--chunk {}: a multiple of 8 from 64 to 16M", shape.chunk_bytes);
+  if (shape.slots < 2 || shape.slots > 64)
+    return fmt::format("--slots {}: from 2 to 64", shape.slots);
+  return {};
+}
+
+CollectiveRun::CollectiveRun(const CollectiveOptions& options)
+    : options_(options),
+      communicator_(with_links(options)),
+      collectives_(communicator_),
+      memory_(communicator_.device(), usable_bytes(options, options.max_bytes)),
+      report_(report_options(options, communicator_)) {
+  if (options.operation == Operation::kAllToAll)
+    target_.emplace(communicator_.device(), usable_bytes(options, options.max_bytes));
+  communicator_.on_look([this] { look(); });
+}
+
+ExitCode CollectiveRun::run() {
+  try {
+    collectives_.barrier();
+    report_.begin();
+    for (std::uint64_t bytes = options_.min_bytes; bytes <= options_.max_bytes && !interrupted_;
+         bytes *= options_.factor)
+      measure(usable_bytes(options_, bytes));
+    communicator_.finish();
+  } catch (const Failure& failure) {
+    communicator_.tell_failure(failure.what());
+    throw;
+  }
+  report_.end();
+  if (report_.wrong() > 0) return ExitCode::kWrongData;
+  return interrupted_ ? ExitCode::kInterrupted : ExitCode::kOk;
+}
+
+void CollectiveRun::measure(std::uint64_t bytes) {
+  CollectiveRow row{.bytes = bytes, .checked = options_.verify};
+  double seconds = 0;
+  std::fill(memory_.bytes().begin(), memory_.bytes().end(), std::byte{0});
+  timed_rounds(options_.warm_up, bytes);
+  const std::uint64_t wrong_before = progress_.wrong;
+  if (options_.seconds > 0 || options_.verify_all) {
+    const std::int64_t deadline =
+        options_.seconds > 0 ? now_ns() + in_ns(options_.seconds) : INT64_MAX;
+    while (!all_want_to_stop(deadline) &&
+           (options_.seconds > 0 || row.rounds < options_.iterations)) {
+      seconds += checked_round(bytes);
+      ++row.rounds;
+    }
+    seconds = row.rounds > 0 ? seconds / static_cast<double>(row.rounds) : 0;
+  } else {
+    row.rounds = options_.iterations;
+    seconds = timed_rounds(options_.iterations, bytes);
+    if (options_.verify) checked_round(bytes);
+  }
+  row.seconds = collectives_.sum(seconds) / communicator_.ranks();
+  row.wrong = static_cast<std::uint64_t>(
+      collectives_.sum(static_cast<std::int64_t>(progress_.wrong - wrong_before)));
+  report_.add(row);
+}
+
+double CollectiveRun::timed_rounds(std::uint64_t rounds, std::size_t bytes) {
+  if (rounds == 0) return 0;
+  collectives_.barrier();
+  const std::int64_t start = now_ns();
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    operate(bytes);
+    ++progress_.rounds;
+  }
+  return static_cast<double>(now_ns() - start) / kNsPerSecond / static_cast<double>(rounds);
+}
+
+double CollectiveRun::checked_round(std::size_t bytes) {
+  const Round round{.operation = options_.operation,
+                    .element = options_.element,
+                    .rank = communicator_.rank(),
+                    .ranks = communicator_.ranks(),
+                    .number = ++round_};
+  fill(round, memory_.bytes().first(bytes));
+  collectives_.barrier();
+  const std::int64_t start = now_ns();
+  operate(bytes);
+  const std::int64_t end = now_ns();
+  ++progress_.rounds;
+  if (options_.verify) {
+    progress_.wrong += count_wrong(round, result(bytes));
+    progress_.checked_bytes += bytes;
+  }
+  return static_cast<double>(end - start) / kNsPerSecond;
+}
+
+// Rank 0 watches the clock, everybody its signals; all come to the same answer.
+bool CollectiveRun::all_want_to_stop(std::int64_t deadline_ns) {
+  constexpr std::int64_t kLate = 1;
+  constexpr std::int64_t kInterrupted = std::int64_t{1} << 32;
+  const bool late = communicator_.rank() == 0 && now_ns() >= deadline_ns;
+  const std::int64_t all =
+      collectives_.sum((late ? kLate : 0) + (Interrupt::raised() ? kInterrupted : 0));
+  if (all >= kInterrupted) {
+    interrupted_ = true;
+    Interrupt::clear();
+  }
+  return all > 0;
+}
+
+void CollectiveRun::operate(std::size_t bytes) {
+  switch (options_.operation) {
+    case Operation::kAllReduce:
+      return collectives_.all_reduce(memory_, options_.element, bytes);
+    case Operation::kReduceScatter:
+      return collectives_.reduce_scatter(memory_, options_.element, bytes);
+    case Operation::kAllGather:
+      return collectives_.all_gather(memory_, options_.element, bytes);
+    case Operation::kAllToAll:
+      return collectives_.all_to_all(memory_, *target_, options_.element, bytes);
+  }
+}
+
+std::span<std::byte> CollectiveRun::result(std::size_t bytes) {
+  return (target_ ? target_->bytes() : memory_.bytes()).first(bytes);
+}
+
+void CollectiveRun::look() {
+  // Rounds by the clock end together at the next round; others end here.
+  if (Interrupt::raised() && options_.seconds == 0 && !options_.verify_all)
+    throw Failure("interrupted", ExitCode::kInterrupted);
+  if (options_.report_every_s == 0 || now_ns() < next_report_ns_) return;
+  next_report_ns_ = now_ns() + in_ns(options_.report_every_s);
+  report_.interval(progress_, communicator_.bytes_received(),
+                   path_totals(communicator_.queue_pairs()));
+}
+
+}  // namespace mrc::tool::perf
