@@ -98,11 +98,13 @@ EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {
   }
   if (MRC_BUG(kPathIgnoresAvoid)) avoid = kNoEv;
   const PortMask candidates = free_ports & planes_in_use();
+  if (prefers_confirmed(candidates, avoid))
+    return use(plane_of(confirmed_), row(confirmed_).position);
   PortMask left = candidates;
   while (!left.empty()) {
     Plane& plane = least_loaded(left);
     const std::uint16_t position = next_position(plane, avoid);
-    if (position != kNowhere) {
+    if (position != kNowhere && !passes_over(plane, position, left.without(plane.port), avoid)) {
       stay_ev_ = use(plane, position);
       stay_left_ = static_cast<std::uint16_t>(avoid == kNoEv ? quantum - 1 : 0);
       return stay_ev_;
@@ -177,6 +179,10 @@ EvIndex PathSet::use(Plane& plane, std::uint16_t position) {
 
 void PathSet::count_use(EvIndex ev, unsigned port) {
   ++counters_[to_index(ev)].sent;
+  charge(port);
+}
+
+void PathSet::charge(unsigned port) {
   loads_[port] = load(port) + 1;
   max_load_ = std::max(max_load_, loads_[port]);
 }
@@ -186,6 +192,30 @@ bool PathSet::can_stay(PortMask free_ports) {
   return (free_ports & planes_in_use()).contains(profile_->port(stay_ev_)) &&
          row(stay_ev_).state == EvState::kGood &&
          row(stay_ev_).position < plane_of(stay_ev_).active_end;
+}
+
+// At the floor paths are in use that nobody has heard of for long, and in a rotation of two a
+// packet sent again could meet such a one each time, with probes taking the turns between.
+bool PathSet::prefers_confirmed(PortMask candidates, EvIndex avoid) {
+  if (avoid == kNoEv || confirmed_ == kNoEv || confirmed_ == avoid) return false;
+  return good_count_ <= min_active_ && candidates.contains(profile_->port(confirmed_)) &&
+         row(confirmed_).position < plane_of(confirmed_).active_end;
+}
+
+// A plane kept in use only because of the floor takes its turn as its EVs do: it is passed over for
+// one that has a good EV, as often as the EV at `position` still has to be.
+bool PathSet::passes_over(const Plane& plane, std::uint16_t position, PortMask others,
+                          EvIndex avoid) {
+  if (good_count_ > min_active_ || is_good(position)) return false;
+  const unsigned except = avoid == kNoEv ? kNowhere : row(avoid).position;
+  const auto has_good = [this, others, except](const Plane& other) {
+    return others.contains(other.port) &&
+           find_good(other.begin, other.active_end, except) != kNowhere;
+  };
+  if (std::none_of(planes_.begin(), planes_.end(), has_good)) return false;
+  pass_over(EvIndex{order_[position]});
+  charge(static_cast<unsigned>(plane.port) - 1);
+  return true;
 }
 
 // The case where `avoid` is the only active EV: a backup takes its place; without one it is used.

@@ -14,7 +14,11 @@
 //
 // At least `min_active` EVs stay in use over all planes: at the floor the EV of that plane that
 // went bad longest ago is used again in place of the new one, and without such an EV the new one
-// stays. Likewise the last EV in use on the usable ports is never given up while traffic must flow.
+// stays. So does the last one of all to show life while the other leaves probes unanswered. What is
+// used again without a sign of life is passed over as often as can be while there is better, by its
+// plane and by the other planes. Likewise the last EV in use on the usable ports is never given up
+// while traffic must flow. At the floor one answered probe is enough to bring an EV back, and what
+// is sent again goes where the last sign of life came from.
 //
 // Doubt: when probes and packets have long stayed without any answer, what is called good may be as
 // dead as the rest, and the way the peer's answers take as well. Then answers are also tried on EVs
@@ -179,7 +183,10 @@ class PathSet {
   std::uint16_t next_position(Plane& plane, EvIndex avoid);
   EvIndex use(Plane& plane, std::uint16_t position);
   void count_use(EvIndex ev, unsigned port);
+  void charge(unsigned port);
   bool can_stay(PortMask free_ports);
+  bool prefers_confirmed(PortMask candidates, EvIndex avoid);
+  bool passes_over(const Plane& plane, std::uint16_t position, PortMask others, EvIndex avoid);
   EvIndex choose_beside(EvIndex avoid);
   std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
@@ -201,6 +208,7 @@ class PathSet {
   void skip(EvIndex ev, unsigned skips);
   void pass_over(EvIndex ev);
   bool assume_bad(EvIndex ev, TimeNs now);
+  bool is_better_known(EvIndex ev, const Row& other) const;
   void watch_bad(EvIndex ev, TimeNs now);
   void forget_bad(EvIndex ev);
   void revive(EvIndex ev, EvState state);
@@ -240,6 +248,7 @@ class PathSet {
   unsigned next_control_plane_ = 0;
   std::uint16_t min_active_ = 0;
   std::uint16_t sweep_cursor_ = 0;
+  EvIndex confirmed_ = kNoEv;       // the EV of the last sign of life
   EvIndex stay_ev_ = kNoEv;         // the EV of the last new packet
   std::uint16_t stay_left_ = 0;     // packets that may follow it there
   std::uint16_t silent_sends_ = 0;  // probes sent and packets lost since the last sign of life

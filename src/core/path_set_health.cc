@@ -87,7 +87,9 @@ void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now) {
   if (answered.state != EvState::kAssumedBad) return confirm(ev);
   if (!answered.probe_open) return;
   answered.probe_open = false;
-  if (!answered.answered_once && !was_in_doubt) {
+  // Where few paths are left, one that answers is better than those that are kept for want of any.
+  const bool at_floor = good_count_ <= min_active_;
+  if (!answered.answered_once && !was_in_doubt && !at_floor) {
     answered.answered_once = true;
     return schedule(ev, std::min(answered.probe_due, now + probe_period(0)));
   }
@@ -141,7 +143,7 @@ void PathSet::set_usable_ports(PortMask ports) {
 bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
   const bool at_floor = good_count_ <= min_active_ || is_last_in_use(ev);
   const std::uint16_t oldest = plane_of(ev).oldest_bad;
-  if (at_floor && oldest == kNowhere) {
+  if (at_floor && (oldest == kNowhere || is_better_known(ev, rows_[oldest]))) {
     set_state(ev, EvState::kGood);
     observer_->on_ev_floor(ev);
     return false;
@@ -155,11 +157,19 @@ bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
   if (at_floor) {
     forget_bad(EvIndex{oldest});
     set_state(EvIndex{oldest}, EvState::kGood);
+    skip(EvIndex{oldest}, kMaxSkips);  // nothing speaks for it: better paths get most packets
     report_state(EvIndex{oldest}, EvState::kGood);
     observer_->on_ev_floor(EvIndex{oldest});
   }
   report_planes();
   return true;
+}
+
+// Of all EVs `ev` was the last to show life, and the one that would take its place has left a probe
+// unanswered. A lost answer looks like a lost packet, so with few paths left the loss says more
+// about the peer's than about this one. In doubt nothing is known.
+bool PathSet::is_better_known(EvIndex ev, const Row& other) const {
+  return confirmed_ == ev && (other.blamed || other.probe_open) && !in_doubt();
 }
 
 // Puts an EV that left on the list of its plane and on the probe schedule.
@@ -222,7 +232,7 @@ void PathSet::confirm(EvIndex ev) {
   const EvState state = row(ev).state;
   if (state != EvState::kGood && state != EvState::kSkip) return;
   Plane& plane = plane_of(ev);
-  plane.confirmed = ev;
+  plane.confirmed = confirmed_ = ev;
   plane.control_turn = 0;
 }
 

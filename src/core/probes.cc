@@ -24,7 +24,10 @@ EvIndex Requester::choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks
   checks_path = true;
   if (tail_probe_due_) {
     const Sequence oldest = window_.earliest_sent();
-    const EvIndex suspect = oldest == SendWindow::kEnd ? kNoEv : window_.record(oldest).ev;
+    // Every second probe may take any path: what was lost may be the answer, and the suspect path
+    // the only one that works.
+    const bool elsewhere = oldest != SendWindow::kEnd && tail_probes_ % 2 == 1;
+    const EvIndex suspect = elsewhere ? window_.record(oldest).ev : kNoEv;
     const EvIndex ev = links_.paths->choose(free_ports, suspect);
     if (ev != kNoEv) {
       tail_probe_due_ = reverse_check_due_ = false;

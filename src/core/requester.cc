@@ -272,7 +272,7 @@ Requester::Verdict Requester::on_timer(TimeNs now) {
   if (links_.paths->next_probe_time() <= now) revival_due_ = true;
   if (awaiting_feedback() && !tail_probe_due_ && now >= activity_at_ + tail_probe_delay()) {
     tail_probe_due_ = true;
-    if (tail_probes_ < kMaxBackoffShift) ++tail_probes_;
+    ++tail_probes_;
   }
   const bool expired = work_outstanding() && now >= progress_at_ + retry_interval();
   if (expired && !MRC_BUG(kNoRetryTimer)) return expire_retry(now);

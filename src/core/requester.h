@@ -246,7 +246,7 @@ class Requester {
   TimeNs progress_at_ = 0;  // last progress, or last expiry of the retry timer
   TimeNs activity_at_ = 0;  // last transmission or feedback
   std::uint8_t retries_ = 0;
-  std::uint8_t tail_probes_ = 0;
+  std::uint32_t tail_probes_ = 0;
   bool sent_since_expiry_ = false;
   TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
   std::int64_t settled_bytes_ = 0;  // by the feedback being handled

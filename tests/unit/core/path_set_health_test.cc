@@ -332,10 +332,37 @@ TEST(PathSetFloor, PutsTheLeastRecentlyBadEvOfThatPlaneBackInUse) {
   paths.recorder.take();
   paths.set.on_lost(ev_at(6), 1);
   EXPECT_EQ(paths.recorder.take(), (PathEvents{bad(6), good(4), floor_at(4)}));
-  paths.expect_states({kGood, kAssumedBad, kAssumedBad, kGood, kGood, kGood, kAssumedBad, kGood});
+  paths.expect_states({kGood, kAssumedBad, kAssumedBad, kGood, kSkip, kGood, kAssumedBad, kGood});
   paths.set.on_lost(ev_at(0), 2);
   EXPECT_EQ(paths.recorder.take(), (PathEvents{bad(0), good(2), floor_at(2)}));
   EXPECT_EQ(paths.set.good_count(), 5U);
+}
+
+TEST(PathSetFloor, KeepsTheEvThatLastShowedLifeBeforeOneWhoseProbesStayUnanswered) {
+  Paths paths(1, 4, {.min_active = 1, .probe_base_ns = kBase});
+  for (const unsigned ev : {0U, 1U, 2U})
+    paths.set.on_lost(ev_at(ev), 0);
+  paths.set.on_delivered(ev_at(3));
+  paths.recorder.take();
+  paths.set.on_probe_sent(ev_at(0), kBase);
+  paths.set.on_lost(ev_at(3), kBase);
+  EXPECT_EQ(paths.recorder.take(), PathEvents{floor_at(3)});
+  // After a long silence it is no better than any other.
+  for (unsigned i = 0; i < 64 && paths.set.state(ev_at(3)) == kGood; ++i)
+    paths.set.on_lost(ev_at(3), kBase);
+  EXPECT_EQ(paths.recorder.take().back(), floor_at(0));
+}
+
+TEST(PathSetFloor, BringsAnEvBackWithItsFirstAnsweredProbe) {
+  Paths paths(1, 4, {.min_active = 2, .probe_base_ns = kBase});
+  paths.set.on_lost(ev_at(0), 0);
+  paths.set.on_lost(ev_at(1), 0);
+  paths.set.on_probe_sent(ev_at(1), kBase);
+  paths.set.on_probe_answered(ev_at(1), false, 2 * kBase);
+  paths.expect_states({kAssumedBad, kGood, kGood, kGood});
+  paths.set.on_probe_sent(ev_at(0), 3 * kBase);
+  paths.set.on_probe_answered(ev_at(0), false, 4 * kBase);
+  paths.expect_states({kAssumedBad, kGood, kGood, kGood});
 }
 
 TEST(PathSetFloor, KeepsTheEvItselfWhenItsPlaneHasNoOtherBadOne) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -55,6 +57,7 @@ class Model {
       return ev.state == a || ev.state == b;
     }));
   }
+  bool at_floor() const { return count(kGood, kSkip) <= min_active_; }
   PortMask planes_in_use() const {
     PortMask ports;
     for (const ModelEv& ev : evs_) {
@@ -67,7 +70,12 @@ class Model {
     ++evs_[i].counters.marked;
     if (evs_[i].state == kGood) evs_[i].state = kSkip;
   }
+  void deliver(unsigned i) {
+    silent_ = 0;
+    confirm(i);
+  }
   void lose(unsigned i, TimeNs now) {
+    ++silent_;
     ++evs_[i].counters.lost;
     ++evs_[i].drops;
     if (evs_[i].usable()) go_bad(i, now);
@@ -93,17 +101,22 @@ class Model {
       ev.blamed = true;
     }
     ev.probe_open = true;
+    ++silent_;
     ev.period = std::min(2 * ev.period, kCap);
     ev.due = now + ev.period;
     next_probe_allowed_ = now + kBase / 4;
   }
   void probe_answered(unsigned i, bool marked, TimeNs now) {
     ModelEv& ev = evs_[i];
+    const bool one_is_enough = in_doubt() || at_floor();
+    silent_ = 0;
     if (marked) mark(i);
+    confirm(i);
     if (ev.state != kAssumedBad || !ev.probe_open) return;
     ev.probe_open = false;
-    if (ev.answered_once) {
+    if (ev.answered_once || one_is_enough) {
       come_back(i, marked ? kSkip : kGood);
+      confirm(i);
     } else {
       ev.answered_once = true;
       ev.due = std::min(ev.due, now + kBase);
@@ -166,11 +179,13 @@ class Model {
                       std::count_if(evs_.begin(), evs_.end(), [&ev](const ModelEv& other) {
                         return other.usable() && other.port == ev.port;
                       }) == 1;
-    const bool at_floor = count(kGood, kSkip) <= min_active_ || last;
+    const bool at_floor = this->at_floor() || last;
     const auto oldest = std::find_if(bad_.begin(), bad_.end(), [this, &ev](unsigned other) {
       return evs_[other].port == ev.port;
     });
-    if (at_floor && oldest == bad_.end()) {
+    const bool better_known = oldest != bad_.end() && confirmed_ == i && !in_doubt() &&
+                              (evs_[*oldest].blamed || evs_[*oldest].probe_open);
+    if (at_floor && (oldest == bad_.end() || better_known)) {
       ev.state = kGood;
       events_.push_back(PathEvent::floor(ev_at(i)));
       return;
@@ -182,7 +197,7 @@ class Model {
     bad_.push_back(i);
     report(i);
     if (at_floor) {
-      come_back(exchanged, kGood);
+      come_back(exchanged, kSkip);
       events_.push_back(PathEvent::floor(ev_at(exchanged)));
     }
     end_operation();
@@ -191,6 +206,10 @@ class Model {
     std::erase(bad_, i);
     evs_[i].state = state;
     report(i);
+  }
+  bool in_doubt() const { return silent_ >= 32; }
+  void confirm(unsigned i) {
+    if (evs_[i].usable()) confirmed_ = i;
   }
   void keep_one(const PathEvents& seen) {
     const auto is_tried = [this](unsigned i) {
@@ -230,6 +249,8 @@ class Model {
   PortMask usable_ports_;
   PortMask in_use_before_;
   PathEvents events_;
+  unsigned silent_ = 0;                // losses and probes since the last sign of life
+  std::optional<unsigned> confirmed_;  // the EV of that sign
   TimeNs next_probe_allowed_ = -kSecondNs;
   std::vector<std::uint64_t> loads_ = std::vector<std::uint64_t>(kMaxPorts + 1);
   std::uint64_t max_load_ = 0;
@@ -263,9 +284,12 @@ class Walk {
     PathEvents seen;
     if (action < 9) return choose();
     if (action < 11) return probe();
-    if (action == 11 || action == 12) {
+    if (action == 11) {
       set.on_marked(ev);
       model_.mark(i);
+    } else if (action == 12) {
+      set.on_delivered(ev);
+      model_.deliver(i);
     } else if (action < 16) {
       last_now_ = now_;
       set.on_lost(ev, now_);
@@ -332,13 +356,17 @@ class Walk {
       const PortMask ports = model_.planes_in_use() & free_ports;
       if (evs[i].usable() && ports.contains(port_at(evs[i].port))) candidates.push_back(i);
     }
+    const bool at_floor = model_.at_floor();
+    was_at_floor_ = was_at_floor_ || at_floor;
     const EvIndex chosen = paths_.set.choose(free_ports, avoid);
     ASSERT_EQ(chosen == kNoEv, candidates.empty());
     if (chosen == kNoEv) return;
     const unsigned c = index_of(chosen);
     ASSERT_EQ(std::count(candidates.begin(), candidates.end(), c), 1);
     ASSERT_TRUE(chosen != avoid || candidates.size() == 1);
-    if (all_active_) check_plane_choice(candidates, c, avoid);
+    // At the floor planes with nothing good are passed over, which counts as their turn.
+    if (all_active_ && !was_at_floor_) check_plane_choice(candidates, c, avoid);
+    if (at_floor) check_passed_planes(candidates, c);
     check_skip_rule(candidates, c, avoid);
     evs[c].state = kGood;
     ++evs[c].counters.sent;
@@ -368,7 +396,19 @@ class Walk {
       }
     }
     ASSERT_LE(revived, 1U);
-    ASSERT_TRUE(!all_active_ || evs[chosen].state == kGood || good == 0);
+    ASSERT_TRUE(!all_active_ || model_.at_floor() || evs[chosen].state == kGood || good == 0);
+  }
+
+  // Passing over a plane may be the last time that one of its EVs is to be passed over.
+  void check_passed_planes(const std::vector<unsigned>& candidates, unsigned chosen) {
+    std::set<unsigned> revived;
+    for (const unsigned i : candidates) {
+      ModelEv& ev = model_.evs()[i];
+      if (ev.port == model_.evs()[chosen].port) continue;
+      if (ev.state != kSkip || paths_.set.state(ev_at(i)) != kGood) continue;
+      ASSERT_TRUE(revived.insert(ev.port).second);
+      ev.state = kGood;
+    }
   }
 
   void probe() {
@@ -400,6 +440,7 @@ class Walk {
   Prng prng_;
   bool all_active_;
   unsigned min_active_ = 0;
+  bool was_at_floor_ = false;
   Paths paths_;
   Model model_;
   TimeNs now_ = 0;

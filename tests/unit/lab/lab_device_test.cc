@@ -180,6 +180,16 @@ TEST_F(LabDevice, AllPathsOfAPlaneButOneAreGoneAndComeBack) {
   transfer(2);
 }
 
+TEST_F(LabDevice, OnePathOfAllIsLeft) {
+  transfer(0);
+  for (const char* t1 : {"t1:0/plane:*", "t1:1/plane:*", "t1:2/plane:*", "t1:3/plane:1"})
+    lab.must({"fault", std::string(t1) + " down @0"});
+  for (unsigned round = 1; round < 6; ++round)
+    transfer(round);
+  lab.must({"heal", "all"});
+  transfer(6);
+}
+
 TEST_F(LabDevice, AWholePlaneGoesAndTheNicSeesItsPortGoAndComeBack) {
   transfer(0);
   lab.must({"fault", "t0:*/plane:0 down @0"});
