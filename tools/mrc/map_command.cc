@@ -24,7 +24,7 @@
 #include "map/prober.h"
 #include "map/results.h"
 #include "map/verdict.h"
-#include "perf/interrupt.h"
+#include "peer/interrupt.h"
 #include "text.h"
 
 namespace mrc::tool {
@@ -243,7 +243,7 @@ ExitCode MapCommand::show(const map::Verdict& verdict) const {
 }
 
 ExitCode MapCommand::ask_hosts() const {
-  const perf::Interrupt interrupt;
+  const Interrupt interrupt;
   map::Agents agents;
   start_agents(agents);
   if (watch_) return watch(agents);
