@@ -1,9 +1,5 @@
 #include "fabric/topology_file.h"
 
-#include <algorithm>
-#include <fstream>
-#include <sstream>
-
 #include "fabric/input_error.h"
 #include "fabric/presets.h"
 #include "fabric/topology_options.h"
@@ -11,18 +7,6 @@
 
 namespace mrc::fabric {
 namespace {
-
-// Where a key or value stands, as a prefix of an error.
-std::string place(const std::string& origin, const toml::source_region& source) {
-  return origin + ":" + std::to_string(source.begin.line) + ": ";
-}
-
-// Keys, names and the parser's words may hold anything; an error is one line.
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return text;
-}
 
 // Reads one key into the options; false when no option has this name.
 bool read_key(std::string_view key, const toml::node& node, TopologyOptions& options) {
@@ -79,20 +63,11 @@ TopologySpec read_topology_table(const toml::table& table, const std::string& or
 }
 
 TopologySpec parse_topology(std::string_view text, const std::string& origin) {
-  toml::table table;
-  try {
-    table = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw InputError(place(origin, error.source()) + one_line(std::string(error.description())));
-  }
-  return read_topology_table(table, origin);
+  return read_topology_table(parse_toml(text, origin), origin);
 }
 
 TopologySpec load_topology(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw InputError(path + ": cannot be read");
-  return parse_topology(text.str(), path);
+  return read_topology_table(load_toml(path), path);
 }
 
 TopologySpec find_topology(const std::string& preset_or_file) {

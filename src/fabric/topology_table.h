@@ -1,10 +1,9 @@
 // A topology out of a TOML table that has already been read, for files that hold more than that.
 #pragma once
 
-#include <toml++/toml.h>
-
 #include <string>
 
+#include "fabric/toml_file.h"
 #include "fabric/topology.h"
 
 namespace mrc::fabric {

@@ -11,61 +11,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+
+#include "base/toml_text.h"
 
 namespace mrc::nic {
 namespace {
-
-// The parser must not see characters beyond ASCII outside comments and quotes: it has undefined
-// behaviour there. Follows the text as far as it is TOML; behind the first error nothing matters.
-class AsciiCheck {
- public:
-  explicit AsciiCheck(std::string_view text) : text_(text) {}
-
-  // The position of the first such character; false when there is none.
-  bool find(toml::source_position& at) {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (quote_.empty() && !comment_ && static_cast<unsigned char>(c) >= 0x80) {
-        at = {.line = line_, .column = static_cast<toml::source_index>(at_ - line_start_ + 1)};
-        return true;
-      }
-      at_ += step(c);
-    }
-    return false;
-  }
-
- private:
-  // Notes what the character at `at_` begins or ends; returns how far to go on.
-  std::size_t step(char c) {
-    if (c == '\n') {
-      ++line_;
-      line_start_ = at_ + 1;
-      comment_ = false;
-      if (quote_.size() == 1) quote_ = {};
-    } else if (!quote_.empty()) {
-      if (c == '\\' && quote_[0] == '"') return 2;
-      if (!text_.substr(at_).starts_with(quote_)) return 1;
-      const std::size_t length = quote_.size();
-      quote_ = {};
-      return length;
-    } else if (!comment_ && c == '#') {
-      comment_ = true;
-    } else if (!comment_ && (c == '"' || c == '\'')) {
-      const std::string_view rest = text_.substr(at_);
-      const bool three = rest.size() >= 3 && rest[1] == c && rest[2] == c;
-      quote_ = rest.substr(0, three ? 3 : 1);
-      return quote_.size();
-    }
-    return 1;
-  }
-
-  std::string_view text_;
-  std::string_view quote_;  // that ends the text we are in
-  bool comment_ = false;
-  std::size_t at_ = 0;
-  std::size_t line_start_ = 0;
-  toml::source_index line_ = 1;
-};
 
 // One key at a time: what it is, what it must look like, and where the first error is.
 class Reader {
@@ -376,9 +327,10 @@ void read_devices(Reader& reader, const toml::table& devices, DeviceDrafts& draf
 
 std::string read_toml(const std::string& text, const std::string& file_name, DeviceDrafts& drafts) {
   Reader reader(file_name);
-  toml::source_region beyond_ascii;
-  if (AsciiCheck(text).find(beyond_ascii.begin)) {
-    reader.fail(beyond_ascii, "only comments and quoted texts may hold characters beyond ASCII");
+  if (const std::optional<TextPosition> at = beyond_ascii(text)) {
+    toml::source_region source;
+    source.begin = {.line = at->line, .column = at->column};
+    reader.fail(source, kBeyondAscii);
     return reader.error();
   }
   const toml::parse_result result = toml::parse(std::string_view(text));

@@ -84,6 +84,8 @@ TEST(TopologyFile, AnErrorNamesTheFileAndTheLine) {
   EXPECT_THAT(objection("preset = 5"), StartsWith("net.toml:1: preset must be a name"));
   EXPECT_THAT(objection("hosts = 16\nhosts = 32"), StartsWith("net.toml:2: "));
   EXPECT_THAT(objection("hosts = "), StartsWith("net.toml:1: "));
+  EXPECT_THAT(objection("hosts = 16\n[="), StartsWith("net.toml:2: "));
+  EXPECT_THAT(objection("# h\u00F4tes\nh\u00F4tes = 1"), StartsWith("net.toml:2: only comments"));
   for (const char* text : {"hosts = \"a\nb\"", "\"a\\nb\" = 1", "preset = \"a\\nb\""})
     EXPECT_EQ(objection(text).find('\n'), std::string::npos) << text;
 }

@@ -1,7 +1,6 @@
 #include "ctl/setup_file.h"
 
 #include <fmt/core.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +10,7 @@
 
 #include "ctl/words.h"
 #include "fabric/input_error.h"
+#include "fabric/toml_file.h"
 
 namespace mrc::tool::ctl {
 namespace {
@@ -190,14 +190,7 @@ void check(const Setup& setup) {
 }  // namespace
 
 Setup read_setup(const std::string& path) {
-  toml::table file;
-  try {
-    file = toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    if (error.source().begin.line == 0)
-      throw InputError(fmt::format("{}: {}", path, error.description()));
-    fail(path, error.source(), std::string(error.description()));
-  }
+  const toml::table file = fabric::load_toml(path);
   Setup setup;
   Section top(file, path);
   const auto tables = [&](const char* key, const std::function<void(Section)>& read) {

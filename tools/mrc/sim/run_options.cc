@@ -1,6 +1,5 @@
 #include "sim/run_options.h"
 
-#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "fabric/fault_plan.h"
 #include "fabric/input_error.h"
 #include "fabric/quantity.h"
+#include "fabric/toml_file.h"
 #include "fabric/topology_file.h"
 #include "sim/pcapng_capture.h"
 
@@ -54,12 +54,6 @@ std::string read_text(const std::string& path) {
   std::ostringstream text;
   if (!file || !(text << file.rdbuf())) throw InputError(path + ": cannot be read");
   return text.str();
-}
-
-std::string one_line(std::string_view text) {
-  std::string line(text);
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  return line;
 }
 
 template <typename Number>
@@ -158,20 +152,13 @@ void apply_topology_text(std::string_view name, const std::string& text, RunOpti
 }
 
 void apply_file(const std::string& path, RunOptions& options) {
-  toml::table table;
-  const std::string text = read_text(path);
-  try {
-    table = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw InputError(path + ":" + std::to_string(error.source().begin.line) + ": " +
-                     one_line(error.description()));
-  }
+  const toml::table table = fabric::load_toml(path);
   for (const auto& [key, node] : table) {
     try {
       apply_node(key.str(), node, options);
     } catch (const InputError& error) {
-      throw InputError(path + ":" + std::to_string(key.source().begin.line) + ": " +
-                       std::string(key.str()) + ": " + error.what());
+      throw InputError(fabric::place(path, key.source()) + std::string(key.str()) + ": " +
+                       error.what());
     }
   }
 }
