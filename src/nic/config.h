@@ -5,6 +5,7 @@
 // four ports on loopback. See docs/configuration.md.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/config.h"
 #include "wire/frame.h"
 #include "wire/ip_address.h"
+#include "wire/srv6.h"
 
 namespace mrc::nic {
 
@@ -30,8 +32,23 @@ struct PlaneConfig {
   std::string interface;    // empty: whichever carries `address`
   wire::IpAddress address;  // ours on this plane
   unsigned prefix_bits = 0;
-  std::string wire_path;  // kWire: socket of the virtual cable; "listen:PATH" at its other end
-  bool follow_interface = false;  // the address is the interface's, whatever it becomes
+  // kWire: socket of the virtual cable, "listen:PATH" at its other end; without it the cable is
+  // `interface`.
+  std::string wire_path;
+  wire::MacAddress next_hop_mac{};  // kWire: of the switch; all zero = made from the peer's GID
+  wire::UsidBlock usid_block{};     // kWire: of this plane, for srv6_routes
+  bool follow_interface = false;    // the address is the interface's, whatever it becomes
+};
+
+// Packets to GIDs in `destination` get an SRv6 header: the block of the plane and these uSIDs. One
+// of them may be a choice among several in a row, which the entropy of the path makes.
+struct Srv6Route {
+  wire::IpAddress destination;
+  unsigned prefix_bits = 0;
+  std::array<wire::Usid, wire::kMaxUsids> usids{};
+  unsigned count = 0;
+  unsigned choice_at = 0;
+  unsigned choices = 1;
 };
 
 // A host whose plane addresses follow no rule.
@@ -45,6 +62,7 @@ struct DeviceConfig {
   BackendKind backend = BackendKind::kUdp;
   std::vector<PlaneConfig> planes;  // 1..16; port n is planes[n-1]; the GID is the first address
   std::vector<PeerEntry> peers;
+  std::vector<Srv6Route> srv6_routes;              // kWire: none = frames are plain without an EV
   std::uint16_t udp_port = wire::kDefaultUdpPort;  // of the first process; see docs/wire.md
   std::uint32_t path_mtu = 0;                      // largest payload; 0 = ask the interfaces
   std::uint32_t evs_per_port = 8;                  // paths of queue pairs without a profile

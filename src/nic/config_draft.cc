@@ -41,6 +41,8 @@ std::string resolve_plane(const PlaneDraft& plane, IpVersion version, const Inte
                           PlaneConfig& out) {
   out.interface = plane.interface;
   out.wire_path = plane.wire_path;
+  out.next_hop_mac = plane.next_hop_mac;
+  out.usid_block = plane.usid_block;
   if (plane.address) {
     if (!plane.prefix_bits) return "address needs a prefix length, as in \"10.0.1.5/24\"";
     if (*plane.prefix_bits > address_bits(*plane.address)) {
@@ -68,11 +70,15 @@ std::string resolve_plane(const PlaneDraft& plane, IpVersion version, const Inte
 }
 
 std::string check_plane(const DeviceConfig& config, const PlaneConfig& plane) {
-  if (config.backend == BackendKind::kWire && plane.wire_path.empty()) {
-    return "a plane of backend \"wire\" needs the path of its cable, wire = \"...\"";
+  if (config.backend == BackendKind::kWire && plane.wire_path.empty() && plane.interface.empty()) {
+    return "a plane of backend \"wire\" needs the path of its cable, wire = \"...\", or an "
+           "interface";
   }
   if (config.backend == BackendKind::kUdp && !plane.wire_path.empty()) {
     return "wire is for backend \"wire\"";
+  }
+  if (config.backend == BackendKind::kUdp && plane.next_hop_mac != wire::MacAddress{}) {
+    return "next_hop_mac is for backend \"wire\"";
   }
   for (const PlaneConfig& other : config.planes) {
     if (other.address.is_v4 != plane.address.is_v4) return "planes mix IPv4 and IPv6";
@@ -109,6 +115,19 @@ std::string resolve_planes(DeviceDraft& draft) {
   return {};
 }
 
+std::string check_routes(const DeviceDraft& draft) {
+  const DeviceConfig& config = draft.config;
+  if (config.srv6_routes.empty()) return {};
+  if (config.backend != BackendKind::kWire)
+    return draft.routes_origin + "srv6_route is for backend \"wire\"";
+  for (const PlaneConfig& plane : config.planes) {
+    if (plane.address.is_v4) return draft.routes_origin + "srv6_route needs planes with IPv6";
+    if (plane.usid_block == wire::UsidBlock{})
+      return draft.routes_origin + "srv6_route needs a usid_block in every plane";
+  }
+  return {};
+}
+
 std::string check_peers(const DeviceDraft& draft) {
   std::set<wire::IpAddress, AddressOrder> gids;
   for (const PeerEntry& peer : draft.config.peers) {
@@ -125,6 +144,14 @@ std::string check_peers(const DeviceDraft& draft) {
     }
   }
   return {};
+}
+
+std::optional<std::uint32_t> parse_hex(std::string_view text, std::uint32_t max) {
+  std::uint32_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value, 16);
+  if (result.ec != std::errc{} || result.ptr != end || value > max) return std::nullopt;
+  return value;
 }
 
 }  // namespace
@@ -146,6 +173,49 @@ bool parse_plane_address(std::string_view text, PlaneDraft& plane) {
   if (slash == std::string_view::npos) return true;
   plane.prefix_bits = parse_count(text.substr(slash + 1), 0, address_bits(*plane.address));
   return plane.prefix_bits.has_value();
+}
+
+bool parse_mac(std::string_view text, wire::MacAddress& mac) {
+  constexpr std::size_t kPart = 3;  // two digits and a colon
+  if (text.size() != mac.size() * kPart - 1) return false;
+  for (std::size_t i = 0; i < mac.size(); ++i) {
+    if (i > 0 && text[i * kPart - 1] != ':') return false;
+    const auto value = parse_hex(text.substr(i * kPart, 2), 0xFF);
+    if (!value) return false;
+    mac[i] = static_cast<std::uint8_t>(*value);
+  }
+  return true;
+}
+
+bool parse_usid_block(std::string_view text, wire::UsidBlock& block) {
+  constexpr std::string_view kLength = "/32";
+  if (!text.ends_with(kLength)) return false;
+  text.remove_suffix(kLength.size());
+  const auto address = wire::parse_address(text);
+  if (!address.ok() || address.value().is_v4) return false;
+  block = wire::carrier_block(address.value());
+  return block != wire::UsidBlock{} && wire::usid_count(address.value()) == 0;
+}
+
+bool parse_usids(std::string_view text, Srv6Route& route) {
+  route.count = 0;
+  route.choices = 1;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find(':', from), text.size());
+    const std::string_view part = text.substr(from, end - from);
+    const std::size_t star = part.find('*');
+    const auto first = parse_hex(part.substr(0, star), 0xFFFF);
+    if (!first || *first == 0 || route.count == wire::kMaxUsids) return false;
+    if (star != std::string_view::npos) {
+      const auto choices = parse_count(part.substr(star + 1), 1, 0x1'0000 - *first);
+      if (!choices || route.choices > 1) return false;
+      route.choices = *choices;
+      route.choice_at = route.count;
+    }
+    route.usids[route.count++] = wire::Usid{static_cast<std::uint16_t>(*first)};
+    from = end + 1;
+  }
+  return true;
 }
 
 std::optional<std::uint64_t> parse_rate(std::string_view text) {
@@ -186,6 +256,7 @@ std::string finish_device(DeviceDraft& draft, const std::string& state_directory
   DeviceConfig& config = draft.config;
   std::string error = resolve_planes(draft);
   if (error.empty()) error = check_peers(draft);
+  if (error.empty()) error = check_routes(draft);
   if (!error.empty()) return error;
   const Status dscp = wire::check_dscp_map(config.dscp);
   if (!dscp.ok()) return draft.dscp_origin + dscp.what();

@@ -120,8 +120,16 @@ void read_plane(Reader& reader, const toml::table& table, PlaneDraft& plane) {
       plane.prefix_bits = bits;
     } else if (key == "wire") {
       reader.text(key, node, plane.wire_path);
+    } else if (key == "next_hop_mac") {
+      if (!parse_mac(node.value_exact<std::string>().value_or(""), plane.next_hop_mac)) {
+        reader.fail(node.source(), "next_hop_mac must be as in \"02:00:5e:10:00:01\"");
+      }
+    } else if (key == "usid_block") {
+      if (!parse_usid_block(node.value_exact<std::string>().value_or(""), plane.usid_block)) {
+        reader.fail(node.source(), "usid_block must be as in \"fc00:1::/32\"");
+      }
     } else {
-      reader.unknown(key, "interface, address, prefix, wire");
+      reader.unknown(key, "interface, address, prefix, wire, next_hop_mac, usid_block");
     }
     if (reader.failed()) return;
   }
@@ -176,6 +184,44 @@ void read_peers(Reader& reader, const toml::node& node, std::vector<PeerEntry>& 
     const toml::table* const table = element.as_table();
     if (table == nullptr) return reader.fail(element.source(), "a peer must be a table");
     read_peer(reader, *table, peers.emplace_back());
+    if (reader.failed()) return;
+  }
+}
+
+void read_route(Reader& reader, const toml::table& table, Srv6Route& route) {
+  for (const auto& [key, node] : table) {
+    const std::string value = node.value_exact<std::string>().value_or("");
+    if (key == "to") {
+      PlaneDraft prefix;
+      if (!parse_plane_address(value, prefix) || !prefix.prefix_bits || prefix.address->is_v4) {
+        return reader.fail(node.source(), "to must be an IPv6 prefix, as in \"fd00:1::2/128\"");
+      }
+      route.destination = *prefix.address;
+      route.prefix_bits = *prefix.prefix_bits;
+    } else if (key == "usids") {
+      if (!parse_usids(value, route)) {
+        return reader.fail(node.source(),
+                           "usids must be up to six in hexadecimal, one of them with *CHOICES, as "
+                           "in \"1000:8000*4:1001:100\"");
+      }
+    } else {
+      return reader.unknown(key, "to, usids");
+    }
+  }
+  if (!table.contains("to") || !table.contains("usids"))
+    reader.fail(table.source(), "an srv6_route needs to and usids");
+}
+
+void read_routes(Reader& reader, const toml::node& node, std::vector<Srv6Route>& routes) {
+  const toml::array* const list = node.as_array();
+  if (list == nullptr || list->size() > kMaxSrv6Routes) {
+    return reader.fail(node.source(), "srv6_route must be a list of at most 65536 tables");
+  }
+  routes.clear();
+  for (const toml::node& element : *list) {
+    const toml::table* const table = element.as_table();
+    if (table == nullptr) return reader.fail(element.source(), "an srv6_route must be a table");
+    read_route(reader, *table, routes.emplace_back());
     if (reader.failed()) return;
   }
 }
@@ -290,6 +336,9 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
     } else if (key == "peer") {
       draft.peers_origin = reader.place(key.source());
       read_peers(reader, node, draft.config.peers);
+    } else if (key == "srv6_route") {
+      draft.routes_origin = reader.place(key.source());
+      read_routes(reader, node, draft.config.srv6_routes);
     } else if (key == "dscp" && part != nullptr) {
       draft.dscp_origin = reader.place(key.source());
       read_dscp(reader, *part, draft.config.dscp);
@@ -300,7 +349,7 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
     } else if (!read_simple_key(reader, key, node, draft)) {
       reader.unknown(
           key,
-          "backend, interfaces, plane, ip, loopback_planes, peer, udp_port, path_mtu, "
+          "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
           "evs_per_port, port_rate, spray_quantum, threads, segmentation, dscp, retry, directory");
     }
     if (reader.failed()) return;

@@ -12,7 +12,12 @@
 #include "nic/backend_class.h"
 #include "nic/backend_clock.h"
 #include "nic/backend_memory.h"
+#include "nic/netlink_interfaces.h"
 #include "nic/wire_cable.h"
+#include "nic/wire_interface_cable.h"
+#include "nic/wire_process.h"
+#include "nic/wire_tunnel.h"
+#include "nic/wire_unix_cable.h"
 
 namespace mrc::nic {
 namespace {
@@ -21,6 +26,12 @@ constexpr std::uint32_t kDefaultPathMtu = 4'096;
 constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr std::size_t kReceiveSlots = 32;
 constexpr std::uint32_t kTimerTag = 0xFFFF;
+constexpr std::uint32_t kInterfacesTag = 0xFFFE;
+// What an interface may hold back of ours: long enough for the engine to be away, short enough for
+// control packets behind it.
+constexpr std::uint64_t kSendBufferPerSecond = 500;  // 2 ms
+constexpr std::uint64_t kMinSendBufferBytes = 64 << 10;
+constexpr std::uint64_t kMaxSendBufferBytes = 4 << 20;
 
 bool is_lack_of_room(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
 
@@ -37,8 +48,7 @@ class WireBackend final : public Backend {
   explicit WireBackend(const DeviceConfig& config);
   std::string open();
 
-  // A cable has one process at its end.
-  ProcessNumber process_number() const override { return 0; }
+  ProcessNumber process_number() const override { return process_.number(); }
   unsigned port_count() const override { return static_cast<unsigned>(cables_.size()); }
   std::uint32_t path_mtu() const override {
     return config_.path_mtu == 0 ? kDefaultPathMtu : config_.path_mtu;
@@ -59,11 +69,13 @@ class WireBackend final : public Backend {
   const BackendCounters& counters() const override { return counters_; }
 
  private:
+  std::string open_cable(unsigned index);
   wire::FrameHeader header_for(const Route& route, core::TrafficClass traffic_class) const;
   void watch(int descriptor, std::uint32_t events, std::uint32_t tag);
   void send_waiting(unsigned index);
   void disconnect(unsigned index);
   void advance_cables();
+  void check_interfaces();
   void arm_timer();
   unsigned receive_port(unsigned index, Receiver& receiver, unsigned budget);
   void take_frame(unsigned index, std::span<const std::byte> frame, Receiver& receiver) const;
@@ -72,7 +84,11 @@ class WireBackend final : public Backend {
   wire::IpAddress gid_;
   Descriptor epoll_;
   Descriptor timer_;
-  std::vector<WireCable> cables_;
+  WireProcess process_;
+  WireTunnel tunnel_;
+  InterfaceWatch interfaces_;
+  bool has_interfaces_ = false;
+  std::vector<std::unique_ptr<WireCable>> cables_;
   BackendCounters counters_;
   MappedMemory memory_;
   PortMask link_up_;
@@ -85,19 +101,45 @@ WireBackend::WireBackend(const DeviceConfig& config)
       gid_(config.planes[0].address),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      cables_(config.planes.size()),
+      tunnel_(config),
       buffers_(std::make_unique_for_overwrite<std::byte[]>(kReceiveSlots * kMaxFrameBytes)) {}
 
 std::string WireBackend::open() {
   if (!epoll_.valid() || !timer_.valid()) return config_.name + ": " + std::strerror(errno);
-  watch(timer_.get(), EPOLLIN, kTimerTag);
-  for (unsigned i = 0; i < cables_.size(); ++i) {
-    const std::string error = cables_[i].open(config_.planes[i].wire_path);
-    if (!error.empty()) return config_.name + ": " + error;
-    if (cables_[i].listener() >= 0) watch(cables_[i].listener(), EPOLLIN, i);
+  if (!process_.take(config_)) {
+    return config_.name + ": 256 processes use this cable already, which is the limit";
   }
+  watch(timer_.get(), EPOLLIN, kTimerTag);
+  for (unsigned i = 0; i < config_.planes.size(); ++i) {
+    const std::string error = open_cable(i);
+    if (!error.empty()) return config_.name + ": " + error;
+  }
+  if (has_interfaces_ && interfaces_.works())
+    watch(interfaces_.descriptor(), EPOLLIN, kInterfacesTag);
   advance_cables();
   return {};
+}
+
+std::string WireBackend::open_cable(unsigned index) {
+  const PlaneConfig& plane = config_.planes[index];
+  if (plane.wire_path.empty()) {
+    has_interfaces_ = true;
+    auto cable = std::make_unique<WireInterfaceCable>();
+    std::string error =
+        cable->open({.interface = plane.interface,
+                     .is_v4 = gid_.is_v4,
+                     .udp_port = static_cast<std::uint16_t>(config_.udp_port + process_number()),
+                     .send_buffer_bytes = static_cast<std::uint32_t>(
+                         std::clamp(port_bits_per_second() / 8 / kSendBufferPerSecond,
+                                    kMinSendBufferBytes, kMaxSendBufferBytes))});
+    cables_.push_back(std::move(cable));
+    return error;
+  }
+  auto cable = std::make_unique<WireUnixCable>();
+  std::string error = cable->open(plane.wire_path);
+  if (cable->listener() >= 0) watch(cable->listener(), EPOLLIN, index);
+  cables_.push_back(std::move(cable));
+  return error;
 }
 
 void WireBackend::watch(int descriptor, std::uint32_t events, std::uint32_t tag) {
@@ -114,7 +156,7 @@ void WireBackend::watch(int descriptor, std::uint32_t events, std::uint32_t tag)
 void WireBackend::advance_cables() {
   const TimeNs now = monotonic_now();
   for (unsigned i = 0; i < cables_.size(); ++i) {
-    WireCable& cable = cables_[i];
+    WireCable& cable = *cables_[i];
     if (!cable.advance(now)) continue;
     watch(cable.connection(), EPOLLIN, i);
     if (cable.listener() >= 0) watch(cable.listener(), 0, i);
@@ -123,10 +165,18 @@ void WireBackend::advance_cables() {
   arm_timer();
 }
 
+void WireBackend::check_interfaces() {
+  interfaces_.changed();
+  for (unsigned i = 0; i < cables_.size(); ++i) {
+    if (cables_[i]->lost()) disconnect(i);
+  }
+  advance_cables();
+}
+
 void WireBackend::arm_timer() {
   TimeNs next = kNever;
-  for (const WireCable& cable : cables_) {
-    if (!cable.connected()) next = std::min(next, cable.next_attempt());
+  for (const auto& cable : cables_) {
+    if (!cable->connected()) next = std::min(next, cable->next_attempt());
   }
   itimerspec when{};
   if (next != kNever) {
@@ -138,10 +188,12 @@ void WireBackend::arm_timer() {
 
 void WireBackend::disconnect(unsigned index) {
   const auto port = static_cast<PortId>(index + 1);
-  counters_.send_refused += cables_[index].disconnect(monotonic_now());
+  counters_.send_refused += cables_[index]->disconnect(monotonic_now());
   link_up_ = link_up_.without(port);
   blocked_ = blocked_.without(port);
-  if (cables_[index].listener() >= 0) watch(cables_[index].listener(), EPOLLIN, index);
+  if (cables_[index]->listener() >= 0) watch(cables_[index]->listener(), EPOLLIN, index);
+  // A socket that outlives its link has nothing to say until the link is back.
+  if (cables_[index]->connection() >= 0) watch(cables_[index]->connection(), 0, index);
   arm_timer();
 }
 
@@ -151,22 +203,31 @@ Result<std::uint32_t> WireBackend::prepare_path(PortId port, std::uint32_t entro
   if (static_cast<std::size_t>(port) - 1 >= cables_.size()) {
     return Status(ErrorCode::kInvalidArgument, "no such port");
   }
-  return gid_.is_v4 ? entropy & 0xFFFF : entropy;
+  if (gid_.is_v4) return entropy & 0xFFFF;
+  tunnel_.prepare(port, entropy);
+  return entropy;
 }
 
 wire::FrameHeader WireBackend::header_for(const Route& route,
                                           core::TrafficClass traffic_class) const {
   wire::FrameHeader header;
-  header.destination_mac = mac_of(route.peer.gid, route.port);
+  const wire::MacAddress& next_hop =
+      config_.planes[static_cast<std::size_t>(route.port) - 1].next_hop_mac;
+  header.destination_mac =
+      next_hop == wire::MacAddress{} ? mac_of(route.peer.gid, route.port) : next_hop;
   header.source_mac = mac_of(gid_, route.port);
   header.source = gid_;
   header.destination = route.peer.gid;
   header.dscp = dscp_of(config_.dscp, traffic_class);
   header.ecn = ecn_of(traffic_class);
   header.entropy = route.entropy;
-  if (route.srv6 == nullptr) return header;
-  header.srv6 = true;
   header.outer.source = gid_;
+  if (route.srv6 == nullptr) {
+    header.srv6 =
+        tunnel_.find_carrier(route.port, route.peer.gid, route.entropy, header.outer.carrier);
+    return header;
+  }
+  header.srv6 = true;
   header.outer.carrier = wire::ev_carrier(*route.srv6);
   const wire::IpAddress segment = wire::ev_segment(*route.srv6);
   header.outer.has_segment = segment != wire::IpAddress{};
@@ -184,9 +245,9 @@ void WireBackend::send(const Route& route, core::TrafficClass traffic_class,
                                 [this](auto piece) { return memory_.holds(piece); });
   std::span<std::byte> room;
   if (fits) {
-    room = cables_[index].claim();
+    room = cables_[index]->claim();
     if (room.empty()) send_waiting(static_cast<unsigned>(index));
-    if (room.empty()) room = cables_[index].claim();
+    if (room.empty()) room = cables_[index]->claim();
   }
   wire::FrameFormat format;
   format.dscp = config_.dscp;
@@ -199,11 +260,11 @@ void WireBackend::send(const Route& route, core::TrafficClass traffic_class,
     ++counters_.send_refused;
     return;
   }
-  cables_[index].commit(length);
+  cables_[index]->commit(length);
 }
 
 void WireBackend::send_waiting(unsigned index) {
-  WireCable& cable = cables_[index];
+  WireCable& cable = *cables_[index];
   if (cable.waiting() == 0) return;
   const WireCable::SendResult result = cable.send_waiting();
   counters_.send_calls += result.calls;
@@ -227,9 +288,10 @@ void WireBackend::take_frame(unsigned index, std::span<const std::byte> frame,
                              Receiver& receiver) const {
   wire::FrameFormat format;
   format.dscp = config_.dscp;
-  format.udp_port = config_.udp_port;
+  format.udp_port = static_cast<std::uint16_t>(config_.udp_port + process_number());
   wire::OpenedFrame opened;
   const DropReason reason = wire::open_frame(format, frame, opened);
+  if (reason == DropReason::kBadUdpPort) return;  // for another process of this host
   if (reason != DropReason::kNone) return receiver.on_dropped(reason);
   if (opened.header.destination != gid_) return receiver.on_dropped(DropReason::kBadIpHeader);
   Received received;
@@ -254,7 +316,7 @@ unsigned WireBackend::receive_port(unsigned index, Receiver& receiver, unsigned 
   }
   ++counters_.receive_calls;
   const int got =
-      ::recvmmsg(cables_[index].connection(), headers.data(), asked, MSG_DONTWAIT, nullptr);
+      ::recvmmsg(cables_[index]->connection(), headers.data(), asked, MSG_DONTWAIT, nullptr);
   if (got < 0) {
     if (errno != EAGAIN && errno != EINTR) disconnect(index);
     return 0;
@@ -278,19 +340,23 @@ unsigned WireBackend::receive_port(unsigned index, Receiver& receiver, unsigned 
 }
 
 unsigned WireBackend::receive(Receiver& receiver, unsigned budget) {
-  std::array<epoll_event, 2 * kMaxPorts + 1> events;
+  std::array<epoll_event, 2 * kMaxPorts + 2> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   unsigned frames = 0;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
     const std::uint32_t index = event.data.u32;
-    if (index == kTimerTag || !cables_[index].connected()) {
+    if (index == kInterfacesTag) {
+      check_interfaces();
+      continue;
+    }
+    if (index == kTimerTag || !cables_[index]->connected()) {
       advance_cables();
       continue;
     }
     if ((event.events & EPOLLOUT) != 0) send_waiting(index);
     if ((event.events & ~std::uint32_t{EPOLLOUT}) != 0 && frames < budget &&
-        cables_[index].connected()) {
+        cables_[index]->connected()) {
       frames += receive_port(index, receiver, budget - frames);
     }
   }
@@ -301,6 +367,7 @@ void WireBackend::on_wake() {
   for (unsigned i = 0; i < cables_.size(); ++i) {
     if (blocked_.contains(static_cast<PortId>(i + 1))) send_waiting(i);
   }
+  if (has_interfaces_) return check_interfaces();
   advance_cables();
 }
 

@@ -1,18 +1,14 @@
-// One virtual cable: a unix socket that carries one frame per message and comes back by itself.
+// One cable of the wire back end: frames that wait to be sent, and a descriptor that takes them one
+// a message. What the cable is made of is up to the class below it: a unix socket to a virtual
+// switch, or a network interface.
 #pragma once
-
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <sys/un.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "base/types.h"
-#include "nic/backend_descriptor.h"
 
 namespace mrc::nic {
 
@@ -21,20 +17,23 @@ inline constexpr std::size_t kMaxFrameBytes = 8'192 + 256;  // payload and all h
 class WireCable {
  public:
   WireCable();
-  ~WireCable();
-  WireCable(WireCable&&) = default;
+  virtual ~WireCable() = default;
   WireCable(const WireCable&) = delete;
+  WireCable& operator=(const WireCable&) = delete;
 
-  // `path` names the far end's socket; "listen:PATH" waits there for the far end instead. A name
-  // that begins with '@' is abstract. The text of an error, empty when there is none.
-  std::string open(const std::string& path);
-
-  // Connects, or accepts, if that is due. True when the state changed.
-  bool advance(TimeNs now);
-  bool connected() const { return connection_.valid(); }
-  TimeNs next_attempt() const { return next_attempt_; }  // kNever while connected or listening
-  int connection() const { return connection_.get(); }
-  int listener() const { return listener_.get(); }
+  // Brings the link up if that is due and possible. True when it came up.
+  virtual bool advance(TimeNs now) = 0;
+  virtual bool connected() const = 0;
+  // The link went away without a word on connection(); disconnect() is due.
+  virtual bool lost() = 0;
+  // When advance() should be called at the latest; kNever while connected or when it would not
+  // help.
+  virtual TimeNs next_attempt() const = 0;
+  virtual int connection() const = 0;
+  // Readable when advance() has something to accept; -1 where nothing is accepted.
+  virtual int listener() const { return -1; }
+  // The link is down from now on. Returns how many frames were lost with it.
+  unsigned disconnect(TimeNs now);
 
   // Room for one frame, empty when there is none. commit() queues its first `length` bytes.
   std::span<std::byte> claim();
@@ -47,23 +46,13 @@ class WireCable {
     int error = 0;
   };
   SendResult send_waiting();
-  // Cuts the connection and returns how many frames were lost with it.
-  unsigned disconnect(TimeNs now);
 
  private:
   static constexpr std::size_t kSlots = 64;
 
-  bool try_connect(TimeNs now);
+  virtual void take_down(TimeNs now) = 0;
   std::byte* slot(std::size_t index) { return frames_.get() + index * kMaxFrameBytes; }
 
-  sockaddr_un address_{};
-  socklen_t address_length_ = 0;
-  bool listens_ = false;
-  bool unlinks_ = false;
-  Descriptor listener_;
-  Descriptor connection_;
-  TimeNs next_attempt_ = 0;
-  DurationNs back_off_ns_ = 0;
   std::unique_ptr<std::byte[]> frames_;
   std::unique_ptr<std::size_t[]> lengths_;
   unsigned first_ = 0;  // ring of slots

@@ -224,6 +224,32 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
   EXPECT_TRUE(error_of("\"a\\nb\" = 1").starts_with("f.toml:1:1: unknown key 'a b'"));
 }
 
+TEST(Config, SaysWhatIsWrongWithSrv6Routes) {
+  const std::string head = "[device.d]\n";
+  const std::string wire_head = head + "backend = \"wire\"\nplane = [{ address = \"fc00::1/64\", ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {head + "plane = [{ address = \"10.0.0.1/8\", next_hop_mac = \"02:00:00:00:00:01\" }]",
+       "f.toml:2:10: next_hop_mac is for backend \"wire\""},
+      {wire_head + "next_hop_mac = \"02:00:00:00:00:1\" }]",
+       "f.toml:3:51: next_hop_mac must be as in \"02:00:5e:10:00:01\""},
+      {wire_head + "usid_block = \"fc00:1:2::/32\" }]",
+       "f.toml:3:49: usid_block must be as in \"fc00:1::/32\""},
+      {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2/128\", usids = \"1000\" }]",
+       "f.toml:4:1: srv6_route needs a usid_block in every plane"},
+      {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2/128\", usids = \"1*2:3*2\" }]",
+       "f.toml:4:45: usids must be up to six in hexadecimal, one of them with *CHOICES, as in "
+       "\"1000:8000*4:1001:100\""},
+      {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2\", usids = \"1\" }]",
+       "f.toml:4:22: to must be an IPv6 prefix, as in \"fd00:1::2/128\""},
+      {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ usids = \"1\" }]",
+       "f.toml:4:15: an srv6_route needs to and usids"},
+      {head + "srv6_route = [{ to = \"fd00::2/128\", usids = \"1\" }]",
+       "f.toml:2:1: srv6_route is for backend \"wire\""},
+  };
+  for (const auto& [text, expected] : cases)
+    EXPECT_EQ(error_of(text), expected) << text;
+}
+
 TEST(Config, VariablesOverrideFiles) {
   const Variables variables;
   const std::string path = "/tmp/mrc_config_test_" + std::to_string(::getpid()) + ".toml";

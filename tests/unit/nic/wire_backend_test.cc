@@ -220,6 +220,27 @@ TEST(WireBackend, PayloadThatIsNoLongerMappedIsRefused) {
   EXPECT_EQ(pair.a->counters().send_refused, 1U);
 }
 
+TEST(WireBackend, ProcessesOfOneHostHaveNumbersAndTheirOwnPackets) {
+  const Cabled pair("number", 1);
+  EXPECT_EQ(pair.a->process_number(), 0U);
+  EXPECT_EQ(pair.b->process_number(), 0U);
+  auto second = must_open(pair.two);
+  EXPECT_EQ(second->process_number(), 1U);
+  const auto bytes = pattern(64);
+  Route route = pair.to_b(1, 7);
+  route.peer.process = 1;
+  send_bytes(*pair.a, route, write_packet(1, 64), bytes);
+  route.peer.process = 0;
+  send_bytes(*pair.a, route, write_packet(2, 64), bytes);
+  pair.a->flush();
+  Collector got;
+  ASSERT_TRUE(collect(*pair.b, got, 1));
+  ASSERT_EQ(got.arrived.size(), 1U);
+  EXPECT_TRUE(got.dropped.empty());  // the other process's packet is none of ours
+  second.reset();
+  EXPECT_EQ(must_open(pair.two)->process_number(), 1U);
+}
+
 TEST(WireBackend, SaysWhatIsWrongWithACable) {
   DeviceConfig config = wire_device("bad", 1, 1, true);
   config.planes[0].wire_path = "listen:/no/such/folder/cable";
