@@ -26,7 +26,7 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench callgrind \
+.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench labbench callgrind \
         asan tsan clang coverage lint format install clean setup
 
 help: ## list the targets
@@ -74,6 +74,10 @@ simbench: setup ## measure speed and memory of the simulator
 macrobench: setup ## measure real packets between two namespaces beside iperf3 and others (root)
 	@$(call build,release) --target mrc
 	@bench/macro/run.py --json build/macrobench.json
+
+labbench: setup ## measure on real packets how fast broken paths are left (about 10 minutes)
+	@$(call build,release) --target mrc mrc_lab_bench
+	@bench/lab/run.py --json build/labbench.json
 
 callgrind: setup ## count instructions of the hot paths
 	@$(call build,release)

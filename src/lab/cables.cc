@@ -16,8 +16,6 @@
 namespace mrc::lab {
 namespace {
 
-constexpr unsigned kBatch = 32;
-constexpr std::size_t kMaxOut = 64;
 constexpr int kBacklog = 16;
 constexpr std::size_t kMaxConnectionsPerPort = 256;
 constexpr int kSendBufferBytes = 4 << 20;
@@ -155,7 +153,7 @@ void Cables::close_connection(std::uint32_t number) {
 bool Cables::has_room(const Connection& connection) const {
   const unsigned plane = connection.port % planes_;
   const unsigned host = connection.port / planes_;
-  return network_->waiting_bytes(plane, host) < network_->read_ahead_bytes();
+  return network().waiting_bytes(plane, host) < network().read_ahead_bytes();
 }
 
 bool Cables::can_read() const {
@@ -180,51 +178,29 @@ void Cables::read_port(std::uint32_t number, Picoseconds now) {
     connection.backlogged = true;
     return;
   }
-  bool closed = false;
-  const unsigned got = read_some(connection, now, closed);
-  if (closed) {
+  const FrameBatch batch = read_some(connection, now);
+  if (batch.closed) {
     close_connection(number);
-  } else if (got < kBatch) {
+  } else if (!batch.more) {
     connection.readable = false;
     connection.backlogged = false;
   }
 }
 
-unsigned Cables::read_some(Connection& connection, Picoseconds now, bool& closed) {
-  std::array<mmsghdr, kBatch> headers{};
-  std::array<iovec, kBatch> pieces;
-  std::array<FrameId, kBatch> frames;
-  unsigned asked = 0;
-  for (; asked < kBatch; ++asked) {
-    frames[asked] = pool_->take();
-    if (frames[asked] == kNoFrame) break;
-    const auto room = pool_->room(frames[asked]);
-    pieces[asked] = {.iov_base = room.data(), .iov_len = room.size()};
-    headers[asked].msg_hdr.msg_iov = &pieces[asked];
-    headers[asked].msg_hdr.msg_iovlen = 1;
-  }
-  if (asked == 0) return kBatch;  // too much under way everywhere; later
-  const int got = ::recvmmsg(connection.socket.get(), headers.data(), asked, MSG_DONTWAIT, nullptr);
-  const bool interrupted = got < 0 && errno == EINTR;
-  closed = got < 0 && errno != EAGAIN && !interrupted;
+FrameBatch Cables::read_some(Connection& connection, Picoseconds now) {
+  const FrameBatch batch = receive_frames(connection.socket.get(), *pool_);
   const unsigned plane = connection.port % planes_;
   const unsigned host = connection.port / planes_;
   const Picoseconds earliest = connection.backlogged ? now - kCatchUpPs : now;
-  unsigned used = 0;
-  for (; used < static_cast<unsigned>(std::max(got, 0)); ++used) {
-    const mmsghdr& header = headers[used];
-    if (header.msg_len == 0) closed = true;  // the end of the connection
-    if (closed) break;
-    if ((header.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
-      network_->refuse(plane, host, frames[used]);
-      continue;
+  for (unsigned i = 0; i < batch.count; ++i) {
+    const FrameBatch::Entry& entry = batch.entries[i];
+    if (entry.truncated) {
+      network().refuse(plane, host, entry.frame);
+    } else {
+      network().send(now, earliest, plane, host, entry.frame);
     }
-    pool_->set_length(frames[used], header.msg_len);
-    network_->send(now, earliest, plane, host, frames[used]);
   }
-  for (unsigned i = used; i < asked; ++i)
-    pool_->give_back(frames[i]);
-  return interrupted || (got == static_cast<int>(asked)) ? kBatch : used;
+  return batch;
 }
 
 // --- To hosts ------------------------------------------------------------------------------------
@@ -258,32 +234,12 @@ void Cables::flush() {
 
 void Cables::send_out(std::uint32_t number) {
   Connection& connection = connections_.at(number);
-  std::size_t done = 0;
   bool closed = false;
-  while (done < connection.out.size()) {
-    std::array<mmsghdr, kMaxOut> headers{};
-    std::array<iovec, kMaxOut> pieces;
-    const auto count =
-        static_cast<unsigned>(std::min(connection.out.size() - done, headers.size()));
-    for (unsigned i = 0; i < count; ++i) {
-      const auto bytes = pool_->bytes(connection.out[done + i]);
-      pieces[i] = {.iov_base = bytes.data(), .iov_len = bytes.size()};
-      headers[i].msg_hdr.msg_iov = &pieces[i];
-      headers[i].msg_hdr.msg_iovlen = 1;
-    }
-    const int sent =
-        ::sendmmsg(connection.socket.get(), headers.data(), count, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) {
-      closed = errno != EAGAIN && errno != ENOBUFS;
-      break;
-    }
-    done += static_cast<unsigned>(sent);
-  }
+  const std::size_t done = send_frames(connection.socket.get(), *pool_, connection.out, closed);
   const LinkId link =
-      network_->topology().host_down(connection.port % planes_, connection.port / planes_);
+      network().topology().host_down(connection.port % planes_, connection.port / planes_);
   for (std::size_t i = done; i < connection.out.size(); ++i)
-    network_->count_host_drop(link);
+    network().count_host_drop(link);
   for (const FrameId frame : connection.out)
     pool_->give_back(frame);
   connection.out.clear();

@@ -16,12 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "lab/network.h"
+#include "lab/frame_socket.h"
+#include "lab/host_ports.h"
 #include "nic/backend_descriptor.h"
 
 namespace mrc::lab {
 
-class Cables final : public HostSide {
+class Cables final : public HostPorts {
  public:
   // Sockets are `directory`/<host>.<plane>. Throws InputError when that is too long for a socket's
   // name, std::system_error when the system refuses.
@@ -32,22 +33,15 @@ class Cables final : public HostSide {
 
   static std::string socket_path(const std::string& directory, unsigned plane, unsigned host);
 
-  void attach(Network& network) { network_ = &network; }
-  // Readable when poll() has something to do.
-  int descriptor() const { return epoll_.get(); }
-
-  // Takes new connections and notes who has frames to read.
-  void poll();
-  // Reads frames into the network as far as ports have room.
-  void read(Picoseconds now);
-  // Sends what deliver() collected.
-  void flush();
-  // Whether read() has something to do now; otherwise a port has to become free first.
-  bool can_read() const;
-
+  int descriptor() const override { return epoll_.get(); }
+  // Takes new connections as well.
+  void poll() override;
+  void read(Picoseconds now) override;
+  void flush() override;
+  bool can_read() const override;
   // Opens or closes the port.
-  void set_carrier(unsigned plane, unsigned host, bool up);
-  unsigned connections(unsigned plane, unsigned host) const;
+  void set_carrier(unsigned plane, unsigned host, bool up) override;
+  unsigned connections(unsigned plane, unsigned host) const override;
 
   bool deliver(unsigned plane, unsigned host, FrameId frame) override;
 
@@ -68,7 +62,7 @@ class Cables final : public HostSide {
   void open_port(unsigned port);
   void accept_all(unsigned port);
   void read_port(std::uint32_t number, Picoseconds now);
-  unsigned read_some(Connection& connection, Picoseconds now, bool& closed);
+  FrameBatch read_some(Connection& connection, Picoseconds now);
   bool has_room(const Connection& connection) const;
   void send_out(std::uint32_t number);
   void close_connection(std::uint32_t number);
@@ -76,7 +70,6 @@ class Cables final : public HostSide {
 
   unsigned planes_;
   FramePool* pool_;
-  Network* network_ = nullptr;
   std::string directory_;
   nic::Descriptor epoll_;
   std::vector<Port> ports_;

@@ -8,31 +8,31 @@
 
 namespace mrc::lab {
 
-Capture::Capture(Network& network, std::span<const LinkId> links, const CaptureOptions& options)
-    : network_(&network), options_(options) {
+namespace {
+
+// Before the file is made, which may be that of the other capture.
+Network& unwatched(Network& network, std::span<const LinkId> links) {
   for (const LinkId link : links) {
-    if (network.watched(link)) {
+    if (network.watched(link))
       throw fabric::InputError("another capture has " + link_name(network.topology(), link));
-    }
   }
+  return network;
+}
+
+}  // namespace
+
+CaptureFile::CaptureFile(const fabric::Topology& topology, std::span<const LinkId> links,
+                         const CaptureOptions& options)
+    : options_(options) {
   out_.open(options_.file, std::ios::binary | std::ios::trunc);
   if (!out_) throw fabric::InputError(options_.file + ": " + std::strerror(errno));
   writer_.emplace(out_);
-  for (const LinkId link : links) {
-    interfaces_[link] =
-        writer_->add_interface(link_name(network.topology(), link), options_.snap_bytes);
-    network.watch(link, this);
-    links_.push_back(link);
-  }
+  for (const LinkId link : links)
+    interfaces_[link] = writer_->add_interface(link_name(topology, link), options_.snap_bytes);
   out_.flush();
 }
 
-Capture::~Capture() {
-  for (const LinkId link : links_)
-    network_->watch(link, nullptr);
-}
-
-void Capture::on_frame(LinkId link, Picoseconds at, std::span<const std::byte> frame) {
+void CaptureFile::add(LinkId link, Picoseconds at, std::span<const std::byte> frame) {
   if (full()) return;
   const std::size_t kept = options_.snap_bytes == 0
                                ? frame.size()
@@ -41,6 +41,19 @@ void Capture::on_frame(LinkId link, Picoseconds at, std::span<const std::byte> f
                       static_cast<std::uint32_t>(frame.size()));
   ++frames_;
   bytes_ += kept;
+}
+
+Capture::Capture(Network& network, std::span<const LinkId> links, const CaptureOptions& options)
+    : network_(&unwatched(network, links)),
+      links_(links.begin(), links.end()),
+      file_(network.topology(), links, options) {
+  for (const LinkId link : links_)
+    network.watch(link, this);
+}
+
+Capture::~Capture() {
+  for (const LinkId link : links_)
+    network_->watch(link, nullptr);
 }
 
 }  // namespace mrc::lab

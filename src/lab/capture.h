@@ -21,6 +21,31 @@ struct CaptureOptions {
   std::uint64_t max_bytes = std::uint64_t{1} << 30;
 };
 
+// The file. One that was made has its header and can be read at any time.
+class CaptureFile {
+ public:
+  // Throws InputError when it cannot be written.
+  CaptureFile(const fabric::Topology& topology, std::span<const LinkId> links,
+              const CaptureOptions& options);
+  CaptureFile(const CaptureFile&) = delete;
+  CaptureFile& operator=(const CaptureFile&) = delete;
+
+  void add(LinkId link, Picoseconds at, std::span<const std::byte> frame);
+  void flush() { out_.flush(); }
+  std::uint64_t frames() const { return frames_; }
+
+ private:
+  bool full() const { return bytes_ >= options_.max_bytes; }
+
+  CaptureOptions options_;
+  std::ofstream out_;
+  std::optional<sim::PcapngWriter> writer_;
+  std::map<LinkId, std::uint32_t> interfaces_;
+  std::uint64_t frames_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+// What leaves on links of a network of ours.
 class Capture final : public Tap {
  public:
   // Throws InputError when the file cannot be written or another capture has one of the links.
@@ -29,20 +54,16 @@ class Capture final : public Tap {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  void on_frame(LinkId link, Picoseconds at, std::span<const std::byte> frame) override;
-  void flush() { out_.flush(); }
-  std::uint64_t frames() const { return frames_; }
-  bool full() const { return bytes_ >= options_.max_bytes; }
+  void on_frame(LinkId link, Picoseconds at, std::span<const std::byte> frame) override {
+    file_.add(link, at, frame);
+  }
+  void flush() { file_.flush(); }
+  std::uint64_t frames() const { return file_.frames(); }
 
  private:
   Network* network_;
   std::vector<LinkId> links_;
-  CaptureOptions options_;
-  std::ofstream out_;
-  std::optional<sim::PcapngWriter> writer_;
-  std::map<LinkId, std::uint32_t> interfaces_;
-  std::uint64_t frames_ = 0;
-  std::uint64_t bytes_ = 0;
+  CaptureFile file_;
 };
 
 }  // namespace mrc::lab

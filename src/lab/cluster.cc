@@ -4,14 +4,21 @@
 #include <cmath>
 #include <utility>
 
-#include "fabric/input_error.h"
-#include "lab/clock.h"
+#include "lab/cables.h"
+#include "lab/interface_cables.h"
 
 namespace mrc::lab {
 namespace {
 
 constexpr std::uint32_t kMaxFrames = 32'768;
 constexpr Picoseconds kCaptureFlushPs = 200'000'000'000;
+
+std::unique_ptr<HostPorts> make_ports(const fabric::Routing& routing, FramePool& pool,
+                                      const ClusterOptions& options) {
+  if (options.switches == SwitchKind::kNamespace)
+    return std::make_unique<InterfaceCables>(routing, pool, options.namespace_prefix);
+  return std::make_unique<Cables>(routing.topology(), pool, options.socket_directory);
+}
 
 }  // namespace
 
@@ -27,38 +34,37 @@ fabric::TopologySpec scale_rates(fabric::TopologySpec spec, std::uint64_t bits_p
 }
 
 Cluster::Cluster(const ClusterOptions& options)
-    : topology_(options.topology),
-      routing_(topology_),
+    : Testbed(options.topology),
       pool_(kMaxFrames),
-      cables_(topology_, pool_, options.socket_directory),
-      network_(routing_, options.network, pool_, cables_),
-      start_ns_(monotonic_ns()) {
-  cables_.attach(network_);
+      ports_(make_ports(routing(), pool_, options)),
+      network_(routing(), options.network, pool_, *ports_) {
+  ports_->attach(network_);
+  if (options.switches == SwitchKind::kNamespace) {
+    const NetnsPlan plan(routing(), options.namespace_prefix, options.switches);
+    for (unsigned host = 0; host < topology().hosts(); ++host)
+      host_spaces_.push_back(plan.host_space(host));
+  }
   for (const std::string& text : options.fault_plan)
-    faults_.add(fabric::parse_fault(text, topology_), 0);
-}
-
-Picoseconds Cluster::now() const {
-  return (monotonic_ns() - start_ns_) * fabric::kPicosecondsPerNs;
+    add_fault(text);
 }
 
 bool Cluster::step() {
   const Picoseconds at = now();
   fabric::FaultAction action;
-  while (faults_.next(at, action)) {
+  while (fault_book().next(at, action)) {
     network_.run(action.time_ps);
-    apply(action);
+    apply({action});
   }
   network_.run(at);
-  cables_.poll();
-  cables_.read(at);
-  cables_.flush();
+  ports_->poll();
+  ports_->read(at);
+  ports_->flush();
   flush_captures(at);
-  return cables_.can_read();
+  return ports_->can_read();
 }
 
 Picoseconds Cluster::next_time() const {
-  return std::min(network_.next_event(), faults_.next_time());
+  return std::min(network_.next_event(), faults().next_time());
 }
 
 void Cluster::flush_captures(Picoseconds at) {
@@ -68,37 +74,15 @@ void Cluster::flush_captures(Picoseconds at) {
     capture->flush();
 }
 
-void Cluster::apply(const fabric::FaultAction& action) {
-  network_.apply(action);
-  const fabric::Link link = topology_.describe(action.link);
-  for (const fabric::Node& end : {link.from, link.to}) {
-    if (end.kind == fabric::NodeKind::kHost)
-      cables_.set_carrier(end.plane, end.index, network_.carrier(end.plane, end.index));
+void Cluster::apply(const std::vector<fabric::FaultAction>& actions) {
+  for (const fabric::FaultAction& action : actions) {
+    network_.apply(action);
+    const fabric::Link link = topology().describe(action.link);
+    for (const fabric::Node& end : {link.from, link.to}) {
+      if (end.kind == fabric::NodeKind::kHost)
+        ports_->set_carrier(end.plane, end.index, network_.carrier(end.plane, end.index));
+    }
   }
-}
-
-void Cluster::add_fault(const std::string& text) {
-  faults_.add(fabric::parse_fault(text, topology_), now());
-}
-
-std::vector<LinkId> Cluster::resolve(const std::string& target) const {
-  if (target == "all") {
-    std::vector<LinkId> links;
-    for (std::uint32_t i = 0; i < topology_.link_count(); ++i)
-      links.push_back(LinkId{i});
-    return links;
-  }
-  if (target.find_first_of(" \t\n") != std::string::npos)
-    throw fabric::InputError("'" + target + "' is no name of a link, a switch or a host port");
-  return fabric::parse_fault(target + " down @0", topology_).links;
-}
-
-unsigned Cluster::heal(const std::string& target) {
-  std::vector<fabric::FaultAction> actions;
-  const unsigned count = faults_.heal(resolve(target), now(), actions);
-  for (const fabric::FaultAction& action : actions)
-    apply(action);
-  return count;
 }
 
 CaptureId Cluster::start_capture(const std::string& target, const CaptureOptions& options) {

@@ -1,8 +1,6 @@
-// A virtual cluster: the switches and cables of a topology, driven by the machine's clock, with the
-// sockets its hosts connect to. Hosts are whatever processes connect; the cluster starts none.
-//
-// Not thread safe: one thread calls step(), sleeps until next_time() or until descriptor() is
-// readable, and executes commands in between.
+// A testbed whose switches are ours: the network of a topology, driven by the machine's clock, with
+// the cables its hosts are connected to. Hosts are whatever processes connect; the cluster starts
+// none.
 #pragma once
 
 #include <cstdint>
@@ -11,69 +9,66 @@
 #include <string>
 #include <vector>
 
-#include "fabric/fault_plan.h"
-#include "fabric/routing.h"
 #include "fabric/topology.h"
-#include "lab/cables.h"
 #include "lab/capture.h"
-#include "lab/fault_book.h"
 #include "lab/frame_pool.h"
+#include "lab/host_ports.h"
 #include "lab/network.h"
+#include "lab/testbed.h"
 
 namespace mrc::lab {
 
 struct ClusterOptions {
   fabric::TopologySpec topology;  // with the rates the lab is to have
   NetworkOptions network;
-  std::string socket_directory;         // exists
+  SwitchKind switches = SwitchKind::kProcess;
+  std::string namespace_prefix;         // where there are namespaces; filled in by the daemon
+  std::string socket_directory;         // exists; filled in by the daemon
   std::vector<std::string> fault_plan;  // text; times count from the start
 };
 
 // The same fabric with ports of hosts at `bits_per_second`, all other links in proportion.
 fabric::TopologySpec scale_rates(fabric::TopologySpec spec, std::uint64_t bits_per_second);
 
-enum class CaptureId : std::uint32_t {};
-
-class Cluster {
+class Cluster final : public Testbed {
  public:
   // Throws InputError for bad input, std::system_error when the system refuses.
   explicit Cluster(const ClusterOptions& options);
 
-  // Picoseconds since the cluster was made.
-  Picoseconds now() const;
-  // Everything that is due. Call again at once when it returns true.
-  bool step();
-  // When to call it next at the latest; kForever when nothing is under way.
-  Picoseconds next_time() const;
-  int descriptor() const { return cables_.descriptor(); }
+  bool step() override;
+  Picoseconds next_time() const override;
+  int descriptor() const override { return ports_->descriptor(); }
+  CaptureId start_capture(const std::string& target, const CaptureOptions& options) override;
+  std::uint64_t stop_capture(CaptureId id) override;
 
-  // Commands. They throw InputError for names that do not exist.
-  void add_fault(const std::string& text);
-  // Ends all faults on a link, a switch or a host port, all of them for "all". Returns how many.
-  unsigned heal(const std::string& target);
-  CaptureId start_capture(const std::string& target, const CaptureOptions& options);
-  std::uint64_t stop_capture(CaptureId id);  // returns the frames it has
-
-  const fabric::Topology& topology() const { return topology_; }
+  LinkCounters counters(LinkId link) const override { return network_.counters(link); }
+  std::string condition(LinkId link) const override { return network_.condition(link); }
+  std::optional<Picoseconds> offered_after(LinkId link) const override {
+    return network_.offered_after(link);
+  }
+  bool carrier(unsigned plane, unsigned host) const override {
+    return network_.carrier(plane, host);
+  }
+  unsigned connections(unsigned plane, unsigned host) const override {
+    return ports_->connections(plane, host);
+  }
+  std::string host_space(unsigned host) const override {
+    return host_spaces_.empty() ? std::string() : host_spaces_[host];
+  }
   const Network& network() const { return network_; }
-  const Cables& cables() const { return cables_; }
-  const FaultBook& faults() const { return faults_; }
 
  private:
-  std::vector<LinkId> resolve(const std::string& target) const;
-  void apply(const fabric::FaultAction& action);
+  void check(const fabric::Fault&) const override {}
+  void apply(const std::vector<fabric::FaultAction>& actions) override;
   void flush_captures(Picoseconds now);
 
-  fabric::Topology topology_;
-  fabric::Routing routing_;
   FramePool pool_;
-  Cables cables_;
+  std::unique_ptr<HostPorts> ports_;
   Network network_;
-  FaultBook faults_;
+  std::vector<std::string> host_spaces_;  // empty where hosts have no namespaces
   std::map<CaptureId, std::unique_ptr<Capture>> captures_;
   std::uint32_t next_capture_ = 0;
   Picoseconds captures_flushed_ps_ = 0;
-  std::int64_t start_ns_ = 0;
 };
 
 }  // namespace mrc::lab

@@ -8,11 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
 
-#include "fabric/input_error.h"
 #include "fabric/quantity.h"
 #include "lab/host_config.h"
+#include "lab/kernel_testbed.h"
 
 namespace mrc::lab {
 namespace {
@@ -21,9 +22,11 @@ constexpr unsigned long kTimerSlackNs = 1'000;
 constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
 constexpr Picoseconds kLongestSleepPs = kPicosecondsPerSecond;
 
-ClusterOptions with_sockets(ClusterOptions options, const Directory& directory) {
+std::unique_ptr<Testbed> make_testbed(ClusterOptions options, const Directory& directory) {
   options.socket_directory = directory.ports_path();
-  return options;
+  options.namespace_prefix = directory.namespace_prefix();
+  if (options.switches == SwitchKind::kKernel) return std::make_unique<KernelTestbed>(options);
+  return std::make_unique<Cluster>(options);
 }
 
 Reply refused(std::string text) { return {.ok = false, .text = std::move(text)}; }
@@ -34,14 +37,15 @@ Reply done(std::string text = {}) { return {.ok = true, .text = std::move(text)}
 Daemon::Daemon(const Directory& directory, ClusterOptions options)
     : directory_(&directory),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      cluster_(with_sockets(std::move(options), directory)),
+      switches_(options.switches),
+      testbed_(make_testbed(std::move(options), directory)),
       control_(
           directory.control_path(),
           [this](ClientId client, const std::vector<std::string>& words) {
             return answer(client, words);
           },
           [this](ClientId client) { forget(client); }) {
-  write_host_configs(cluster_.topology(), directory);
+  write_host_configs(testbed_->routing(), directory, switches_);
 }
 
 void Daemon::stop() {
@@ -52,7 +56,7 @@ void Daemon::stop() {
 void Daemon::run() {
   ::prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
   while (!ended_) {
-    const bool again = cluster_.step();
+    const bool again = testbed_->step();
     sleep(again);
   }
 }
@@ -61,13 +65,13 @@ void Daemon::run() {
 void Daemon::sleep(bool again) {
   Picoseconds wait = 0;
   if (!again) {
-    const Picoseconds now = cluster_.now();
-    const Picoseconds next = cluster_.next_time();
+    const Picoseconds now = testbed_->now();
+    const Picoseconds next = testbed_->next_time();
     wait = next <= now ? 0 : std::min(next - now, kLongestSleepPs);
   }
   const timespec limit{.tv_sec = wait / kPicosecondsPerSecond,
                        .tv_nsec = wait % kPicosecondsPerSecond / fabric::kPicosecondsPerNs};
-  std::array<pollfd, 3> descriptors{{{cluster_.descriptor(), POLLIN, 0},
+  std::array<pollfd, 3> descriptors{{{testbed_->descriptor(), POLLIN, 0},
                                      {control_.descriptor(), POLLIN, 0},
                                      {wake_.get(), POLLIN, 0}}};
   if (::ppoll(descriptors.data(), descriptors.size(), &limit, nullptr) <= 0) return;
@@ -78,7 +82,7 @@ void Daemon::sleep(bool again) {
 Reply Daemon::answer(ClientId client, const std::vector<std::string>& words) {
   try {
     return execute(client, words);
-  } catch (const fabric::InputError& error) {
+  } catch (const std::runtime_error& error) {
     return refused(error.what());
   }
 }
@@ -88,15 +92,15 @@ Reply Daemon::execute(ClientId client, const std::vector<std::string>& words) {
   const std::string argument = words.size() > 1 ? words[1] : "";
   if (verb == "status") return done(status());
   if (verb == "fault") {
-    cluster_.add_fault(argument);
+    testbed_->add_fault(argument);
     return done();
   }
-  if (verb == "heal") return done(std::to_string(cluster_.heal(argument)));
+  if (verb == "heal") return done(std::to_string(testbed_->heal(argument)));
   if (verb == "capture") return capture(client, words);
   if (verb == "frames") {
     const auto found = captures_.find(client);
     if (found == captures_.end()) return refused("there is no capture");
-    const std::uint64_t frames = cluster_.stop_capture(found->second);
+    const std::uint64_t frames = testbed_->stop_capture(found->second);
     captures_.erase(found);
     return done(std::to_string(frames));
   }
@@ -113,38 +117,39 @@ Reply Daemon::capture(ClientId client, const std::vector<std::string>& words) {
   if (captures_.contains(client)) return refused("one capture at a time for each connection");
   const auto snap = fabric::parse_number(words[3]);
   if (!snap) return refused("'" + words[3] + "' is no number of bytes");
-  captures_[client] = cluster_.start_capture(words[1], {.file = words[2], .snap_bytes = *snap});
+  captures_[client] = testbed_->start_capture(words[1], {.file = words[2], .snap_bytes = *snap});
   return done();
 }
 
 Reply Daemon::hold(ClientId client, const std::vector<std::string>& words) {
   if (words.size() != 4) return refused("hold wants a host, a process and a command");
   const auto host = fabric::parse_number(words[1]);
-  if (!host || *host >= cluster_.topology().hosts()) {
+  if (!host || *host >= testbed_->topology().hosts()) {
     return refused(fmt::format("there is no host {}; this lab has hosts 0 to {}", words[1],
-                               cluster_.topology().hosts() - 1));
+                               testbed_->topology().hosts() - 1));
   }
   programs_[client] = {.host = *host, .pid = words[2], .command = words[3]};
-  return done();
+  return done(testbed_->host_space(*host));
 }
 
 void Daemon::forget(ClientId client) {
   programs_.erase(client);
   if (const auto found = captures_.find(client); found != captures_.end()) {
-    cluster_.stop_capture(found->second);
+    testbed_->stop_capture(found->second);
     captures_.erase(found);
   }
 }
 
-std::string Daemon::status() const {
-  const fabric::Topology& t = cluster_.topology();
+std::string Daemon::status() {
+  testbed_->refresh();
+  const fabric::Topology& t = testbed_->topology();
   const fabric::TopologySpec& spec = t.spec();
   std::string text = fmt::format("lab\t{}\t{}\t{:.1f}\n", directory_->name(), ::getpid(),
-                                 static_cast<double>(cluster_.now()) / 1e12);
+                                 static_cast<double>(testbed_->now()) / 1e12);
   text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.planes, spec.hosts, spec.t0,
                       spec.t1, spec.t2, spec.host_link.bits_per_second, spec.pods);
   text += status_of_network();
-  for (const FaultBook::Entry& entry : cluster_.faults().entries())
+  for (const FaultBook::Entry& entry : testbed_->faults().entries())
     text += fmt::format("fault\t{}\t{}\n", entry.active ? "active" : "waiting", entry.text);
   for (const auto& [client, program] : programs_)
     text += fmt::format("program\t{}\t{}\t{}\n", program.host, program.pid, program.command);
@@ -152,15 +157,18 @@ std::string Daemon::status() const {
 }
 
 std::string Daemon::status_of_network() const {
-  const fabric::Topology& t = cluster_.topology();
-  const Network& network = cluster_.network();
+  const fabric::Topology& t = testbed_->topology();
   std::string text;
   std::vector<LinkCounters> planes(t.planes());
   for (std::uint32_t i = 0; i < t.link_count(); ++i) {
     const LinkId link{i};
-    planes[t.describe(link).from.plane].add(network.counters(link));
-    const std::string condition = network.condition(link);
-    if (!condition.empty()) text += fmt::format("link\t{}\t{}\n", link_name(t, link), condition);
+    planes[t.describe(link).from.plane].add(testbed_->counters(link));
+    const std::string condition = testbed_->condition(link);
+    if (condition.empty()) continue;
+    text += fmt::format("link\t{}\t{}", link_name(t, link), condition);
+    if (const auto after = testbed_->offered_after(link))
+      text += fmt::format("\t{:.3f}", static_cast<double>(*after) / 1e9);
+    text += "\n";
   }
   for (unsigned plane = 0; plane < t.planes(); ++plane) {
     const LinkCounters& c = planes[plane];
@@ -172,8 +180,8 @@ std::string Daemon::status_of_network() const {
   }
   for (unsigned host = 0; host < t.hosts(); ++host) {
     for (unsigned plane = 0; plane < t.planes(); ++plane) {
-      const bool up = network.carrier(plane, host);
-      const unsigned connections = cluster_.cables().connections(plane, host);
+      const bool up = testbed_->carrier(plane, host);
+      const unsigned connections = testbed_->connections(plane, host);
       if (!up || connections > 0)
         text += fmt::format("port\t{}\t{}\t{}\t{}\n", host, plane, up ? "up" : "down", connections);
     }

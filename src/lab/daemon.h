@@ -5,7 +5,9 @@
 //   heal TARGET                ends the faults on a link, switch or host port, or on "all"
 //   capture TARGET FILE SNAP   until the connection closes
 //   frames                     how many frames the connection's capture has
-//   hold HOST PID COMMAND      a program runs in this host until the connection closes
+//   hold HOST PID COMMAND      a program runs in this host until the connection closes; the answer
+//   is
+//                              the network namespace it runs in, empty when there is none
 //   status                     lines of words separated by tabs
 //   down                       the end
 //
@@ -14,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,8 +29,8 @@ namespace mrc::lab {
 
 class Daemon {
  public:
-  // `directory` is locked and set up; `options.socket_directory` is filled in here. Throws
-  // InputError for bad input, std::system_error when the system refuses.
+  // `directory` is locked and set up; what `options` says is filled in here, is. Throws InputError
+  // for bad input, std::runtime_error when the system refuses.
   Daemon(const Directory& directory, ClusterOptions options);
 
   void run();
@@ -45,13 +48,14 @@ class Daemon {
   Reply hold(ClientId client, const std::vector<std::string>& words);
   Reply capture(ClientId client, const std::vector<std::string>& words);
   void forget(ClientId client);
-  std::string status() const;
+  std::string status();
   std::string status_of_network() const;
   void sleep(bool again);
 
   const Directory* directory_;
   nic::Descriptor wake_;
-  Cluster cluster_;
+  SwitchKind switches_;
+  std::unique_ptr<Testbed> testbed_;
   ControlServer control_;
   std::map<ClientId, Program> programs_;
   std::map<ClientId, CaptureId> captures_;

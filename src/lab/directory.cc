@@ -1,6 +1,7 @@
 #include "lab/directory.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "fabric/input_error.h"
+#include "lab/net_namespace.h"
 
 namespace mrc::lab {
 namespace {
@@ -120,7 +122,16 @@ void Directory::set_up(unsigned hosts) {
     make_folder(host_path(host));
 }
 
+std::string Directory::namespace_prefix() const {
+  // Labs of one name in different places are different labs.
+  std::uint32_t hash = 0x811C'9DC5;
+  for (const char c : path_)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x0100'0193;
+  return fmt::format("mrc.{}.{:08x}.", name_, hash);
+}
+
 void Directory::remove() {
+  remove_namespaces(namespace_prefix());
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
   ::rmdir(base_.c_str());  // only when it was the last lab

@@ -33,6 +33,9 @@ class Directory {
   std::string host_path(unsigned host) const { return path_ + "/h/" + std::to_string(host); }
   std::string config_path(unsigned host) const { return host_path(host) + "/mrc.toml"; }
 
+  // Of the network namespaces of this lab, and of no other on this machine.
+  std::string namespace_prefix() const;
+
   enum class State { kAbsent, kLeftover, kUp };
   State state() const;
   // Of the process that holds the lock; 0 when unknown.
@@ -44,7 +47,7 @@ class Directory {
   bool locked() const { return lock_.valid(); }
   // Writes our process id into the lock and makes the folders of sockets and hosts.
   void set_up(unsigned hosts);
-  // Removes everything; only with the lock. The lock is free then.
+  // Removes everything, namespaces too; only with the lock. The lock is free then.
   void remove();
   // Closes our copy of the lock, which a child process keeps.
   void leave_lock() { lock_.close(); }

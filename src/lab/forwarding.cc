@@ -5,6 +5,7 @@
 
 #include "lab/addresses.h"
 #include "wire/ip_header.h"
+#include "wire/packet.h"
 #include "wire/srv6.h"
 
 namespace mrc::lab {
@@ -160,6 +161,12 @@ FrameClass classify(const wire::DscpMap& dscp, std::span<const std::byte> frame)
   const auto point = static_cast<std::uint8_t>(u16(frame, kIpAt) >> 6 & 0x3F);
   return {.control = point == dscp.control || wire::trim_mark(dscp, point) != wire::TrimMark::kNone,
           .trimmable = wire::may_trim(dscp, point)};
+}
+
+bool carries_data(std::span<const std::byte> frame) {
+  const std::size_t udp = udp_at(frame);
+  const std::size_t bth = udp + wire::kUdpHeaderLength;
+  return udp != 0 && frame.size() > bth && wire::is_write(wire::Opcode{u8(frame, bth)});
 }
 
 bool mark_congestion(std::span<std::byte> frame) {

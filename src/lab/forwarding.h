@@ -67,6 +67,9 @@ struct FrameClass {
 };
 FrameClass classify(const wire::DscpMap& dscp, std::span<const std::byte> frame);
 
+// Whether it is a write, not a probe, an answer or something of others.
+bool carries_data(std::span<const std::byte> frame);
+
 // Sets CE in the outermost header if the sender understands it. True when it was set or is set.
 bool mark_congestion(std::span<std::byte> frame);
 

@@ -6,21 +6,25 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/topology.h"
+#include "fabric/routing.h"
 #include "lab/directory.h"
+#include "lab/netns_plan.h"
 
 namespace mrc::lab {
 
-// The text of mrc.toml: one device `mrc0` with a cable in every plane.
-std::string host_config(const fabric::Topology& topology, const Directory& directory,
-                        unsigned host);
+// The text of mrc.toml: one device `mrc0` with a cable in every plane. In a namespace the cables
+// are interfaces, and the device writes its SRv6 headers itself.
+std::string host_config(const fabric::Routing& routing, const Directory& directory,
+                        SwitchKind switches, unsigned host);
 // Writes it for all hosts. Throws std::runtime_error.
-void write_host_configs(const fabric::Topology& topology, const Directory& directory);
+void write_host_configs(const fabric::Routing& routing, const Directory& directory,
+                        SwitchKind switches);
 
 struct HostEnvironment {
   std::vector<std::pair<std::string, std::string>> set;
   std::vector<std::string> unset;  // would beat the configuration
 };
-HostEnvironment host_environment(const Directory& directory, unsigned host);
+HostEnvironment host_environment(const Directory& directory, unsigned host,
+                                 SwitchKind switches = SwitchKind::kProcess);
 
 }  // namespace mrc::lab

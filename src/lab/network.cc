@@ -151,17 +151,32 @@ void Network::enqueue(Picoseconds now, Picoseconds earliest, LinkId link, FrameI
   advance(now, link);
   LinkState& l = links_[index(link)];
   if (l.down > 0) {
+    note_offer(now, link, frame);
     drop(link, DropCause::kDown, frame);
     return;
   }
-  if (l.impaired && !survives(link, frame)) return;
+  if (l.impaired && !survives(now, link, frame)) return;
   bool control = false;
   if (!admit(link, frame, control)) return;
   append(control ? l.control : l.data, frame);
   if (l.busy_until <= now) start(std::max(l.busy_until, earliest), link, pop(link));
 }
 
-bool Network::survives(LinkId link, FrameId frame) {
+// Probes may look at a dead path as long as they like.
+void Network::note_offer(Picoseconds now, LinkId link, FrameId frame) {
+  if (!carries_data(pool_->bytes(frame))) return;
+  Breach& breach = breaches_[index(link)];
+  const Picoseconds after = std::max<Picoseconds>(now - breach.since, 0);
+  breach.offered_after = std::max(breach.offered_after.value_or(0), after);
+}
+
+std::optional<Picoseconds> Network::offered_after(LinkId link) const {
+  const auto found = breaches_.find(index(link));
+  return found == breaches_.end() ? std::nullopt : found->second.offered_after;
+}
+
+bool Network::survives(Picoseconds now, LinkId link, FrameId frame) {
+  note_offer(now, link, frame);
   const Impairment& i = impairments_[index(link)];
   if (i.black_holes > 0) {
     drop(link, DropCause::kBlackHole, frame);
@@ -279,6 +294,7 @@ void Network::apply(const fabric::FaultAction& action) {
   using Kind = fabric::FaultAction::Kind;
   LinkState& l = links_[index(action.link)];
   if (action.kind == Kind::kDown) {
+    if (l.down == 0) breaches_[index(action.link)].since = action.time_ps;
     ++l.down;
     flush(action.link);
     return;
@@ -300,7 +316,9 @@ void Network::apply(const fabric::FaultAction& action) {
   if (action.kind == Kind::kCorrupt) i.corrupt = action.value;
   if (action.kind == Kind::kBlackHoleOn) ++i.black_holes;
   if (action.kind == Kind::kBlackHoleOff) --i.black_holes;
+  const bool was_impaired = l.impaired;
   l.impaired = i.loss > 0 || i.corrupt > 0 || i.black_holes > 0;
+  if (l.impaired && !was_impaired) breaches_[index(action.link)].since = action.time_ps;
 }
 
 bool Network::carrier(unsigned plane, unsigned host) const {

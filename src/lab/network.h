@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -95,6 +96,9 @@ class Network {
   void apply(const fabric::FaultAction& action);
   bool is_down(LinkId link) const { return links_[index(link)].down > 0; }
   bool carrier(unsigned plane, unsigned host) const;
+  // How long after a link broke (went down, or began to lose frames) data was still sent its way:
+  // the longest such time of all its faults so far. Nothing when no data was.
+  std::optional<Picoseconds> offered_after(LinkId link) const;
   // What is wrong with a link in words, empty when it is healthy.
   std::string condition(LinkId link) const;
 
@@ -151,7 +155,8 @@ class Network {
   void enqueue(Picoseconds now, Picoseconds earliest, LinkId link, FrameId frame);
   // Whether the frame may join a queue, after trimming if need be, and which.
   bool admit(LinkId link, FrameId frame, bool& control);
-  bool survives(LinkId link, FrameId frame);
+  bool survives(Picoseconds now, LinkId link, FrameId frame);
+  void note_offer(Picoseconds now, LinkId link, FrameId frame);
   void advance(Picoseconds now, LinkId link);
   FrameId pop(LinkId link);
   void start(Picoseconds at, LinkId link, FrameId frame);
@@ -172,7 +177,13 @@ class Network {
   std::vector<LinkState> links_;
   std::vector<LinkCounters> counters_;
   std::vector<Arrival> arrivals_;  // a heap
+  // About links that broke, at any time.
+  struct Breach {
+    Picoseconds since = 0;
+    std::optional<Picoseconds> offered_after;
+  };
   std::map<std::uint32_t, Impairment> impairments_;
+  std::map<std::uint32_t, Breach> breaches_;
   std::uint64_t order_ = 0;
   std::uint64_t hops_ = 0;
   std::uint32_t read_ahead_bytes_ = 0;

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -52,6 +53,7 @@ class LabCommand final : public Command {
   void declare_up(CLI::App& app);
   void declare_faults(CLI::App& app);
   lab::Directory directory() const;
+  lab::SwitchKind switch_kind() const;
   ExitCode up();
   ExitCode status();
   ExitCode exec();
@@ -70,6 +72,8 @@ class LabCommand final : public Command {
   std::vector<std::string> fault_files_;
   bool no_trim_ = false;
   bool foreground_ = false;
+  bool netns_ = false;
+  std::string switches_ = "mrc";
   bool json_ = false;
   bool all_ = false;
   std::string target_;
@@ -130,6 +134,12 @@ void LabCommand::declare_up(CLI::App& app) {
   up->add_option("--fail", faults_, "A fault, times from the start of the lab (repeats)");
   up->add_option("--fail-file", fault_files_, "Faults from a file, one per line (repeats)");
   up->add_flag("--no-trim", no_trim_, "Switches drop instead of trimming");
+  up->add_flag("--netns", netns_,
+               "Hosts are network namespaces, cables are veth pairs; needs root");
+  up->add_option("--switch", switches_,
+                 "Whose switches: mrc (ours), or with --netns kernel (Linux SRv6)")
+      ->check(CLI::IsMember({"mrc", "kernel"}))
+      ->capture_default_str();
   up->add_flag("--foreground", foreground_, "Stay in the foreground until Ctrl-C or down");
   topology_.declare(*up);
 }
@@ -160,14 +170,29 @@ lab::Reply LabCommand::ask(const std::vector<std::string>& words) const {
   return reply;
 }
 
+lab::SwitchKind LabCommand::switch_kind() const {
+  const bool kernel = switches_ == "kernel";
+  if (kernel && !netns_) throw InputError("--switch kernel goes with --netns");
+  if (netns_ && ::geteuid() != 0) {
+    throw InputError(
+        "--netns makes network namespaces, which takes root; without it a lab needs no rights");
+  }
+  if (kernel && no_trim_)
+    throw InputError("--no-trim is for our switches; the kernel's never trim");
+  if (!netns_) return lab::SwitchKind::kProcess;
+  return kernel ? lab::SwitchKind::kKernel : lab::SwitchKind::kNamespace;
+}
+
 ExitCode LabCommand::up() {
   if (!(mbps_ >= 1 && mbps_ <= kMaxMbps)) throw InputError("--mbps must be from 1 to 400000");
   lab::ClusterOptions options;
+  options.switches = switch_kind();
   options.topology =
       lab::scale_rates(topology_.spec(default_fabric()), static_cast<std::uint64_t>(mbps_ * 1e6));
   options.network.trims = !no_trim_;
   const fabric::Topology topology(options.topology);
   const fabric::Routing routing(topology);
+  if (netns_) lab::NetnsPlan(routing, "", options.switches);  // refuses what it cannot build
   if (topology.planes() > kMaxPorts) {
     throw InputError("a device has at most 16 ports, not " + std::to_string(topology.planes()));
   }

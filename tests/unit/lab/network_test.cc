@@ -178,6 +178,19 @@ TEST_F(LabNetwork, FaultsThatNobodyIsToldOf) {
   EXPECT_EQ(network->condition(topology.t0_up(0, 0, 3)), "rate 50 %");
 }
 
+TEST_F(LabNetwork, KnowsHowLongDataWasSentTowardsABrokenLink) {
+  const LinkId up = topology.host_up(0, 0);
+  EXPECT_FALSE(network->offered_after(up).has_value());
+  fault("host:0/plane:0 down @0");
+  send({.source = 0, .destination = 5}, 7'000);
+  auto probe = make_frame(routing, FrameSpec{.source = 0, .destination = 5});
+  constexpr std::size_t kBthAt = 14 + 40 + 40 + 8;
+  probe[kBthAt] = static_cast<std::byte>(wire::Opcode::kProbe);
+  network->send(9'000, 9'000, 0, 0, put(pool, probe));
+  EXPECT_EQ(network->offered_after(up), 7'000);
+  EXPECT_FALSE(network->offered_after(topology.host_up(0, 1)).has_value());
+}
+
 TEST_F(LabNetwork, HostsWaitForTheirPort) {
   while (network->waiting_bytes(0, 0) < network->read_ahead_bytes())
     send({.source = 0, .destination = 5, .path = {.t1 = 1}, .payload = 4'096});

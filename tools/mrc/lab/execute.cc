@@ -13,11 +13,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 #include "fabric/input_error.h"
 #include "lab/attach.h"
 #include "lab/control.h"
 #include "lab/host_config.h"
+#include "lab/net_namespace.h"
 #include "nic/backend_descriptor.h"
 
 namespace mrc::tool::lab_tool {
@@ -27,13 +29,33 @@ constexpr int kGraceMs = 2'000;
 constexpr int kNotFound = 127;
 constexpr int kSignalBase = 128;
 
-[[noreturn]] void become(const lab::Directory& directory, unsigned host,
+// Where a program runs: in a host, and in its network namespace if it has one.
+struct Place {
+  unsigned host = 0;
+  std::string name_space;
+};
+
+void enter(const Place& place) {
+  if (place.name_space.empty()) return;
+  try {
+    lab::enter_namespace(place.name_space);
+  } catch (const std::system_error& error) {
+    fmt::print(stderr, "mrc lab exec: {}; programs in namespaces are started by root\n",
+               error.what());
+    ::_exit(kNotFound);
+  }
+}
+
+[[noreturn]] void become(const lab::Directory& directory, const Place& place,
                          const std::vector<std::string>& command, const sigset_t& signals,
                          pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kNotFound);
   ::sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-  const lab::HostEnvironment environment = lab::host_environment(directory, host);
+  enter(place);
+  const lab::HostEnvironment environment = lab::host_environment(
+      directory, place.host,
+      place.name_space.empty() ? lab::SwitchKind::kProcess : lab::SwitchKind::kNamespace);
   for (const auto& [name, value] : environment.set)
     ::setenv(name.c_str(), value.c_str(), 1);
   for (const std::string& name : environment.unset)
@@ -95,7 +117,8 @@ ExitCode execute(const lab::Directory& directory, const std::string& host,
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child == 0)
-    become(directory, static_cast<unsigned>(std::stoul(host)), command, signals, self);
+    become(directory, {static_cast<unsigned>(std::stoul(host)), reply.text}, command, signals,
+           self);
   if (child < 0) {
     fmt::print(stderr, "mrc lab exec: no process: {}\n", std::strerror(errno));
     return ExitCode::kFailed;

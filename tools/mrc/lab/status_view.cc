@@ -73,7 +73,8 @@ void print_line(const Line& line) {
     fmt::print("host {} plane {}: {}, {}\n", word(line, 1), word(line, 2), word(line, 3),
                counted(number(line, 4), "process", "processes"));
   } else if (kind == "link") {
-    fmt::print("link {}: {}\n", word(line, 1), word(line, 2));
+    fmt::print("link {}: {}{}\n", word(line, 1), word(line, 2),
+               line.size() > 3 ? ", data was sent its way for " + line[3] + " ms" : "");
   } else if (kind == "fault") {
     fmt::print("fault ({}): {}\n", word(line, 1), word(line, 2));
   } else if (kind == "program") {
@@ -108,6 +109,7 @@ void write_member(JsonWriter& json, const Line& line) {
   } else if (line[0] == "link") {
     json.value("link", word(line, 1));
     json.value("condition", word(line, 2));
+    if (line.size() > 3) json.value("offered_ms", std::strtod(line[3].c_str(), nullptr));
   } else if (line[0] == "fault") {
     json.value("state", word(line, 1));
     json.value("text", word(line, 2));

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Measures on real packets how fast a transfer leaves a path that breaks, and what that costs.
+
+Two hosts on four planes, 1 Gb/s per port, each run in a lab of its own: one host writes, a part
+breaks, stays broken for a while and is healed. A run gives
+  left    time from the break to the last data frame sent towards the broken part, as its switches
+          saw it (probes may go on);
+  stall   longest time in which no message completed, from the break to the repair;
+  dip     lowest share of the rate before the break in any 10 ms after it.
+The table has the median and the worst of all runs of a kind. The second figure is that of the
+switches themselves: frames per second and core. --switch kernel measures on namespaces and the
+kernel's SRv6 instead, where `left` is not to be had. Needs nothing but a build and, for that, root.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FABRIC = ["--hosts", "2", "--planes", "4", "--t0", "2", "--t1", "4"]
+MBPS = 1000
+MESSAGE = 64 * 1024
+INTERVAL_S = 0.001
+WINDOW_S = 0.010  # of a dip
+WARM_UP_S = 0.5
+WAIT_S = 60
+LEFT_BAR_MS = 5.0
+LEFT_GOAL_MS = 1.0
+STALL_BAR_MS = 20.0
+SWITCH_BAR = 500e3
+# Host 1 writes to host 0, so a broken port of host 0 is one the writer has to be told of.
+KINDS = {
+    "cable": "t0:0/t1:1/plane:1 down @0",
+    "t1": "t1:2/plane:0 down @0",
+    "port": "host:0/plane:2 down @0",
+    "plane": "t0:*/plane:3 down @0",
+    "lossy": "t0:0/t1:3/plane:0 loss 20% @0",
+    "flap": "t0:0/t1:0/plane:2 flap 50ms/50ms @0",
+}
+
+
+class Lab:
+    """One lab; everything of it is gone when it is closed."""
+
+    def __init__(self, program, switch):
+        self.program = program
+        self.folder = tempfile.mkdtemp(prefix="mrc-lb-")
+        self.processes = []
+        self.netns = switch != "process"
+        flags = ["--netns", "--switch", switch] if self.netns else []
+        try:
+            self.run("up", *FABRIC, "--mbps", str(MBPS), *flags)
+        except SystemExit:
+            self.close()
+            raise
+
+    def words(self, verb, *rest):
+        return [self.program, "lab", verb, "--dir", self.folder, *rest]
+
+    def run(self, verb, *rest):
+        done = subprocess.run(self.words(verb, *rest), capture_output=True, text=True,
+                              timeout=WAIT_S, check=False)
+        if done.returncode != 0:
+            sys.exit(f"bench/lab: {done.stderr.strip()}")
+        return done.stdout
+
+    def status(self):
+        return json.loads(self.run("status", "--json"))
+
+    def start(self, host, *command):
+        process = subprocess.Popen(self.words("exec", host, *command), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.processes.append(process)
+        return process
+
+    def close(self):
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        subprocess.run(self.words("down"), capture_output=True, timeout=WAIT_S, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def wait_until(done, what):
+    end = time.monotonic() + WAIT_S
+    while not done():
+        if time.monotonic() > end:
+            sys.exit(f"bench/lab: {what}")
+        time.sleep(0.01)
+
+
+def start_traffic(lab, seconds):
+    port = free_port()
+    perf = [lab.program, "perf", "write_bw", "-s", str(MESSAGE), "-D", str(seconds), "-p", port]
+    server = lab.start("0", *perf)
+    wanted = f":{int(port):04X} "
+    wait_until(lambda: server.poll() is not None or any(
+        wanted in line and " 0A " in line for line in
+        lab.run("exec", "0", "cat", "/proc/net/tcp", "/proc/net/tcp6").splitlines()), "no server")
+    address = "10.0.0.1" if lab.netns else "127.0.0.1"
+    client = lab.start("1", *perf, "--report-every", str(INTERVAL_S), address)
+    before = lab.status()["planes"][0]["frames"]
+    wait_until(lambda: client.poll() is not None or
+               lab.status()["planes"][0]["frames"] > before + 100, "nothing moves")
+    return server, client
+
+
+def intervals_of(server, client):
+    out, err = client.communicate(timeout=WAIT_S)
+    if client.returncode != 0:
+        sys.exit(f"bench/lab: the writer failed: {err.strip()}")
+    err = server.communicate(timeout=WAIT_S)[1]
+    if server.returncode != 0:
+        sys.exit(f"bench/lab: the server failed: {err.strip()}")
+    lines = [json.loads(line) for line in out.splitlines()]
+    return [line for line in lines if line["schema"] == "mrc.perf.interval"]
+
+
+def longest_stall_ms(intervals):
+    longest = current = 0.0
+    for line in intervals:
+        current = 0.0 if line["messages"] else current + line["end_s"] - line["start_s"]
+        longest = max(longest, current)
+    return longest * 1e3
+
+
+def rate(intervals):
+    seconds = sum(line["end_s"] - line["start_s"] for line in intervals)
+    return sum(line["messages"] for line in intervals) / seconds if seconds > 0 else 0.0
+
+
+def lowest_window(intervals):
+    """Messages per second in the worst window."""
+    lowest = float("inf")
+    for first, line in enumerate(intervals):
+        window = [other for other in intervals[first:]
+                  if other["end_s"] <= line["start_s"] + WINDOW_S + INTERVAL_S]
+        if window and window[-1]["end_s"] - line["start_s"] >= WINDOW_S:
+            lowest = min(lowest, rate(window))
+    return lowest
+
+
+def one_run(program, switch, kind, broken_s):
+    lab = Lab(program, switch)
+    try:
+        server, client = start_traffic(lab, WARM_UP_S + broken_s + 2)
+        time.sleep(WARM_UP_S)
+        broke = time.monotonic()
+        lab.run("fault", KINDS[kind])
+        time.sleep(broken_s)
+        links = lab.status()["links"]
+        healed = time.monotonic()
+        lab.run("heal", "all")
+        intervals = intervals_of(server, client)
+    finally:
+        lab.close()
+    before = [line for line in intervals if broke - WARM_UP_S < line["clock_s"] < broke]
+    during = [line for line in intervals if broke <= line["clock_s"] <= healed]
+    if not before or not during or rate(before) == 0:
+        sys.exit(f"bench/lab: {kind}: nothing moved before the break")
+    offered = [link["offered_ms"] for link in links if "offered_ms" in link]
+    return {"left_ms": max(offered, default=0.0) if switch != "kernel" else None,
+            "stall_ms": longest_stall_ms(during),
+            "dip_share": min(1.0, lowest_window(during) / rate(before)),
+            "rate_before_gbps": rate(before) * MESSAGE * 8 / 1e9,
+            "rate_broken_gbps": rate(during) * MESSAGE * 8 / 1e9}
+
+
+def summary(runs):
+    def both(key, worst):
+        values = [run[key] for run in runs if run[key] is not None]
+        return {"p50": statistics.median(values), "worst": worst(values)} if values else None
+    return {"runs": len(runs), "left_ms": both("left_ms", max), "stall_ms": both("stall_ms", max),
+            "dip_share": both("dip_share", min),
+            "rate_before_gbps": statistics.median(run["rate_before_gbps"] for run in runs),
+            "rate_broken_gbps": statistics.median(run["rate_broken_gbps"] for run in runs)}
+
+
+def show(kind, row):
+    def pair(value, digits, scale=1):
+        if value is None:
+            return f"{'-':>8} {'-':>8}"
+        return f"{value['p50'] * scale:8.{digits}f} {value['worst'] * scale:8.{digits}f}"
+    print(f"{kind:8}{pair(row['left_ms'], 2)}  {pair(row['stall_ms'], 1)}  "
+          f"{pair(row['dip_share'], 0, 100)}  {row['rate_before_gbps']:8.2f} "
+          f"{row['rate_broken_gbps']:8.2f}", flush=True)
+
+
+def switch_rate(program):
+    """Frames that one core of ours switches, from socket to socket across three switches."""
+    done = subprocess.run([program, "sockets", "1000000", "64"], capture_output=True, text=True,
+                          timeout=600, check=False)
+    if done.returncode != 0:
+        sys.exit(f"bench/lab: {program}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def verdict(rows, switch):
+    """Lines about bars that were missed."""
+    for kind, row in rows.items():
+        # A lossy path may be worth using again.
+        if row["left_ms"] and kind != "lossy" and row["left_ms"]["worst"] > LEFT_BAR_MS:
+            yield f"{kind}: left after {row['left_ms']['worst']:.2f} ms, bar {LEFT_BAR_MS} ms"
+        if row["stall_ms"]["worst"] > STALL_BAR_MS:
+            yield f"{kind}: stall of {row['stall_ms']['worst']:.1f} ms, bar {STALL_BAR_MS} ms"
+    if switch and switch['switch_hops_per_core_s'] < SWITCH_BAR:
+        yield f"switch: {switch['switch_hops_per_core_s']:.0f} frames/s, bar {SWITCH_BAR:.0f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--broken", type=float, default=0.5, help="seconds a part stays broken")
+    parser.add_argument("--switch", choices=["process", "mrc", "kernel"], default="process",
+                        help="process: no privileges; mrc, kernel: in namespaces")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    program = os.path.join(options.build, "tools", "mrc", "mrc")
+    print(f"{'':8}{'left, ms':>17}  {'stall, ms':>17}  {'dip to, %':>17}  {'Gb/s':>17}")
+    print(f"{'':8}{'p50':>8} {'worst':>8}  {'p50':>8} {'worst':>8}  {'p50':>8} {'worst':>8}  "
+          f"{'before':>8} {'broken':>8}")
+    rows = {}
+    for kind in options.kinds:
+        runs = [one_run(program, options.switch, kind, options.broken)
+                for _ in range(options.runs)]
+        rows[kind] = summary(runs) | {"all": runs}
+        show(kind, rows[kind])
+    bench = os.path.join(options.build, "bench", "micro", "mrc_lab_bench")
+    switch = switch_rate(bench) if options.switch == "process" else None
+    if switch:
+        print(f"switch: {switch['switch_hops_per_core_s']:,.0f} frames/s per core")
+    missed = list(verdict(rows, switch))
+    for line in missed:
+        print(f"missed: {line}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"schema": "mrc.bench.lab/1", "switches": options.switch, "kinds": rows,
+                       "switch": switch, "missed": missed}, file, indent=2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Labs of network namespaces: with the kernel's SRv6 as switches, and with ours.
+
+Usage: netns_test.py <mrc> [unittest arguments]. Exit status 77 where namespaces or SRv6 are not to
+be had.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import lab_test
+from lab_test import WAIT_S, eventually
+
+SKIPPED = 77
+PORT = 18515
+SERVER = "10.0.0.1"  # host 0, as other hosts reach it
+
+
+def namespaces():
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
+    return {line.split()[0] for line in listed.stdout.splitlines()}
+
+
+class Netns(lab_test.Lab):
+    switch = None
+
+    def setUp(self):
+        super().setUp()
+        self.before = namespaces()
+
+    def up(self, *flags):
+        return super().up("--netns", "--switch", self.switch, *flags)
+
+    def own_namespaces(self):
+        return sorted(namespaces() - self.before)
+
+    def is_listening(self, host, port):
+        shown = self.must("exec", host, "cat", "/proc/net/tcp", "/proc/net/tcp6")
+        return any(f":{port:04X} " in line and " 0A " in line for line in shown.splitlines())
+
+    def perf(self, *flags, port=PORT):
+        """A server in host 0 and a client in host 2, across both tiers."""
+        words = (self.program, "perf", "write_bw", "-p", str(port), *flags)
+        server = self.start("exec", "0", *words)
+        eventually(lambda: server.poll() is not None or self.is_listening("0", port), "no server")
+        if server.poll() is not None:
+            self.fail(server.communicate()[1])
+        return server, self.start("exec", "2", *words, "--json", SERVER)
+
+    def finish(self, server, client):
+        out, err = client.communicate(timeout=WAIT_S)
+        self.assertEqual(client.returncode, 0, err)
+        server_err = server.communicate(timeout=WAIT_S)[1]
+        self.assertEqual(server.returncode, 0, server_err)
+        return json.loads(out)
+
+    def frames(self, plane):
+        return self.status()["planes"][plane]["frames"]
+
+    def wait_for_frames(self, count):
+        """Until each plane has carried so many more."""
+        start = [self.frames(plane) for plane in (0, 1)]
+        eventually(lambda: all(self.frames(p) > start[p] + count for p in (0, 1)),
+                   "a plane carries nothing")
+
+
+class Common:
+    """What both kinds of switches do."""
+
+    def test_traffic_goes_on_while_things_break_and_come_back(self):
+        self.up()
+        server, client = self.perf("-s", "256K", "-D", "6")
+        self.wait_for_frames(200)
+        self.must("cut", "t0:0/t1:1/plane:0")
+        time.sleep(0.3)
+        self.must("reboot", "t1:2/plane:1", "--for", "300ms")
+        time.sleep(0.5)
+        self.must("cut", "host:2/plane:1")
+        eventually(lambda: [p["state"] for p in self.status()["ports"]
+                            if (p["host"], p["plane"]) == (2, 1)] == ["down"], "the port is up")
+        time.sleep(0.3)
+        self.must("heal", "all")
+        self.wait_for_frames(200)
+        self.finish(server, client)
+        self.assertEqual(self.status()["links"], [])
+
+    def test_frames_on_a_switch_are_plain_srv6(self):
+        if shutil.which("tshark") is None:
+            self.skipTest("needs tshark")
+        self.up()
+        file = os.path.join(self.folder, "c.pcapng")
+        capture = self.start("capture", "t0:0/t1:*/plane:*", file)
+        eventually(lambda: os.path.exists(file), "no file")
+        self.finish(*self.perf("-s", "64K", "-n", "8"))
+        capture.send_signal(signal.SIGINT)
+        err = capture.communicate(timeout=WAIT_S)[1]
+        self.assertEqual(capture.returncode, 0, err)
+        shown = subprocess.run(
+            ["tshark", "-r", file, "-Y", "ipv6.nxt == 41", "-T", "fields", "-e", "ipv6.dst", "-e",
+             "ipv6.nxt", "-e", "udp.dstport"], capture_output=True, text=True, timeout=WAIT_S,
+            check=True)
+        lines = shown.stdout.split("\n")[:-1]
+        self.assertGreater(len(lines), 100)
+        for line in lines:
+            destinations, headers, port = line.split("\t")
+            carrier, inner = destinations.split(",")
+            # T0 has dropped its own uSID, T1 will drop its own or has done so.
+            self.assertRegex(carrier, r"^fc00:[12]:(800[0-3]:100[01]|100[01]):10[01]::$")
+            self.assertRegex(inner, r"^fd00:1::[1-4]$")
+            self.assertEqual((headers, port), ("41,17", "4791"))  # no routing header
+        ways = {line.split(":")[2] for line in lines if line.split(":")[2].startswith("8")}
+        self.assertEqual(ways, {"8000", "8001", "8002", "8003"})
+
+    def test_several_processes_share_a_host(self):
+        self.up()
+        out = self.must("exec", "1", "sh", "-c", "ip -br link && echo $MRC_LAB_ADDRESS")
+        self.assertIn("nic1", out)
+        self.assertTrue(out.endswith("10.0.0.2\n"), out)
+        pairs = [self.perf("-s", "64K", "-D", "2", port=PORT + n) for n in range(3)]
+        for pair in pairs:
+            self.finish(*pair)
+
+    def test_nothing_is_left_behind(self):
+        self.up()
+        self.assertEqual(len([n for n in self.own_namespaces() if ".host-" in n]), 4)
+        self.must("down")
+        self.assertEqual(self.own_namespaces(), [])
+        for way_out in ("down", "up"):
+            self.up()
+            os.kill(self.status()["process"], signal.SIGKILL)
+            eventually(lambda: "dead" in self.lab("status").stderr, "the lab lives")
+            if way_out == "down":
+                self.must("down")
+            else:
+                self.up()
+        self.must("down")
+        self.assertEqual(self.own_namespaces(), [])
+
+
+class KernelSwitches(Common, Netns):
+    switch = "kernel"
+
+    def test_loss_and_one_direction(self):
+        self.up()
+        self.assertIn("damage", self.refused(2, "fault", "t0:0/t1:1/plane:0 corrupt 1% @0"))
+        result = self.lab("loss", "t0:0/t1:1/plane:0", "20%")
+        if result.returncode != 0:
+            self.assertIn("cls_bpf", result.stderr)
+            self.skipTest(result.stderr.strip())
+        self.must("fault", "t1:2>t0:1/plane:1 down @0")
+        self.must("degrade", "t0:1/t1:0/plane:0", "50%")
+        self.finish(*self.perf("-s", "256K", "-n", "60"))
+        self.assertEqual({link["condition"] for link in self.status()["links"]},
+                         {"loss 20 %", "down", "rate 50 %"})
+        self.must("heal", "all")
+        self.assertEqual(self.status()["links"], [])
+
+
+class OurSwitches(Common, Netns):
+    switch = "mrc"
+
+
+class BadInput(lab_test.Lab):
+    def test_one_line_and_the_way_out(self):
+        self.assertIn("--netns", self.refused(2, "up", "--switch", "kernel"))
+        self.assertIn("two tiers", self.refused(
+            2, "up", "--netns", "--switch", "kernel", "--hosts", "8", "--t0", "4", "--t1", "4",
+            "--pods", "2", "--t2", "4"))
+        self.assertIn("trim", self.refused(2, "up", "--netns", "--switch", "kernel", "--no-trim"))
+
+
+def check_machine():
+    """Leaves with status 77 where the tests cannot run, whatever our program does."""
+    if os.geteuid() != 0:
+        print("skipped: needs root")
+        sys.exit(SKIPPED)
+    trial = f"mrc-trial-{os.getpid()}"
+    steps = [
+        f"ip netns add {trial}",
+        f"ip -n {trial} link add ve0 type veth peer name ve1",
+        f"ip -n {trial} link set ve0 up",
+        f"ip -n {trial} -6 route add fc00:1:1::/48 encap seg6local action End flavors next-csid "
+        "lblen 32 nflen 16 dev ve0",
+        f"tc -n {trial} qdisc add dev ve0 root tbf rate 100mbit burst 16k limit 100k",
+    ]
+    try:
+        for step in steps:
+            done = subprocess.run(step.split(), capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                print(f"skipped: {step}: {done.stderr.strip()}")
+                sys.exit(SKIPPED)
+    except FileNotFoundError as missing:
+        print(f"skipped: {missing}")
+        sys.exit(SKIPPED)
+    finally:
+        subprocess.run(["ip", "netns", "del", trial], capture_output=True, check=False)
+
+
+if __name__ == "__main__":
+    lab_test.Lab.program = os.path.abspath(sys.argv.pop(1))
+    check_machine()
+    unittest.main(verbosity=2)
