@@ -1,28 +1,29 @@
-// What the user may choose about the demonstration.
+// What `mrc demo` was asked for, and the times that follow from it.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-namespace mrc::demo {
-
-enum class FailMode : std::uint8_t { kNone, kPath, kPlane, kPort, kStorm };
+namespace mrc::tool::demo {
 
 struct Options {
   unsigned hosts = 8;
   unsigned planes = 4;
-  unsigned mbytes = 24;  // sent by each host, in units of 10^6 bytes
-  std::uint64_t seed = 1;
-  FailMode fail = FailMode::kStorm;
+  double mbps = 25;      // of a port
+  double fault_s = 2.5;  // how long each fault lasts, and how long the network is well after it
+  bool compares = true;  // with a single-path transport
+  bool json = false;
+  std::string training;  // the program
+
+  static constexpr unsigned kT0 = 2;
+  static constexpr unsigned kT1 = 4;
+  static constexpr unsigned kFaults = 3;
+  static constexpr unsigned kStepMs = 250;  // of training, at least
+
+  double warm_up_s() const { return fault_s; }
+  double drill_s() const { return warm_up_s() + kFaults * 2 * fault_s; }
+  // The training lasts as long as the drill.
+  std::uint64_t steps() const { return static_cast<std::uint64_t>(drill_s() * 1e3 / kStepMs) + 1; }
 };
 
-inline constexpr unsigned kMinHosts = 2;
-inline constexpr unsigned kMaxHosts = 64;
-inline constexpr unsigned kMaxMbytes = 4096;
-inline constexpr std::uint64_t kMaxMemoryMbytes = 8192;  // of all hosts together
-
-// Every host holds what it sends and what it receives.
-constexpr std::uint64_t memory_mbytes(const Options& options) {
-  return std::uint64_t{2} * options.hosts * options.mbytes;
-}
-
-}  // namespace mrc::demo
+}  // namespace mrc::tool::demo

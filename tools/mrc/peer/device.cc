@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint32_t kPsnMask = 0xff'ffff;
 constexpr std::uint8_t kHopLimit = 64;
-// Retries at doubling distance that mean: for ever.
+// As many retries at equal distance as there can be, then at doubling distance for ever.
+constexpr std::uint8_t kLinearRetries = 7;
 constexpr std::uint8_t kForEver = 25;
 
 std::uint32_t bytes_of(ibv_mtu mtu) { return 128U << static_cast<unsigned>(mtu); }
@@ -137,7 +138,7 @@ void to_ready(mrc_qp* qp, const Device& device, const QpConnection& connection) 
   send.qp_state = IBV_QPS_RTS;
   send.sq_psn = connection.own_psn;
   mrc_qp_attr retries = {};
-  retries.retry = {.linear_cnt = 1, .exp_cnt = kForEver};
+  retries.retry = {.linear_cnt = kLinearRetries, .exp_cnt = kForEver};
   expect_ok("queue pair to RTS", mrc_modify_qp(qp, &send, IBV_QP_STATE | IBV_QP_SQ_PSN, &retries,
                                                connection.waits_for_ever ? MRC_QP_RETRY_CNT : 0));
 }

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""A short `mrc demo`: the verdict, and that nothing is left however it ends.
+
+Usage: demo_smoke.py <mrc> [unittest arguments]
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WAIT_S = 400
+SHORT = ["demo", "--hosts", "4", "--planes", "2", "--fault-seconds", "0.4"]
+
+
+class Demo(unittest.TestCase):
+    program = None
+
+    def setUp(self):
+        # Labs of the demo lie here, so that what is left of them can be seen.
+        self.folder = tempfile.mkdtemp(prefix="mrc-demo-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.environment = os.environ | {"XDG_RUNTIME_DIR": self.folder}
+
+    def start(self, *words):
+        process = subprocess.Popen([self.program, *words], text=True, env=self.environment,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate(timeout=WAIT_S)
+
+    def processes(self):
+        """Whoever has our folder in its environment, the test itself apart."""
+        found = []
+        for number in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{number}/environ", "rb") as file:
+                    if f"XDG_RUNTIME_DIR={self.folder}\0".encode() in file.read():
+                        found.append(number)
+            except OSError:
+                continue
+        return found
+
+    def expect_nothing_left(self):
+        deadline = time.monotonic() + WAIT_S
+        while self.processes() or os.listdir(self.folder):
+            self.assertLess(time.monotonic(), deadline,
+                            f"left: {self.processes()} {os.listdir(self.folder)}")
+            time.sleep(0.05)
+
+    def check_drill(self, drill):
+        self.assertEqual(drill["wrong_bytes"], 0)
+        self.assertGreater(drill["moved_bytes"], 0)
+        self.assertEqual([fault["kind"] for fault in drill["faults"]], ["cable", "switch", "port"])
+
+    def test_the_verdict(self):
+        process = self.start(*SHORT, "--json")
+        out, err = process.communicate(timeout=WAIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        report = json.loads(out)
+        self.assertEqual(report["verdict"], "passed")
+        self.assertTrue(report["losses_equal"])
+        self.assertEqual(report["mrc"]["interruptions"], [])
+        self.assertGreater(report["mrc"]["checked_bytes"], 0)
+        self.assertGreater(report["mrc"]["training_steps"], 5)
+        self.check_drill(report["mrc"])
+        self.check_drill(report["single_path"])
+        for word in ("is cut", "is mended", "reboots", "is gone", "is back"):
+            self.assertIn(word, err)
+        self.expect_nothing_left()
+
+    def test_lines_for_people(self):
+        process = self.start(*SHORT, "--no-compare")
+        out, err = process.communicate(timeout=WAIT_S)
+        self.assertEqual((process.returncode, err), (0, ""), out)
+        self.assertIn("PASSED", out)
+        self.assertIn("bit by bit as in the run without faults", out)
+        self.assertNotIn("\033", out)
+
+    def test_nothing_is_left_when_it_is_killed_or_interrupted(self):
+        for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
+            with self.subTest(signal=number):
+                process = self.start(*SHORT, "--no-compare")
+                for line in process.stdout:
+                    if "is cut" in line:
+                        break
+                process.send_signal(number)
+                _, err = process.communicate(timeout=WAIT_S)
+                self.assertEqual(process.returncode, code, err)
+                self.expect_nothing_left()
+
+    def test_a_killed_rank_is_an_interruption(self):
+        process = self.start(*SHORT, "--no-compare", "--json")
+        for line in process.stderr:
+            if "is cut" in line:
+                break
+        # The second training is under way: of its processes one dies.
+        for number in self.processes():
+            with open(f"/proc/{number}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if words[0].endswith(b"mrc-training") and words[words.index(b"--rank") + 1] == b"2":
+                os.kill(int(number), signal.SIGKILL)
+        out, _ = process.communicate(timeout=WAIT_S)
+        self.assertNotEqual(process.returncode, 0)
+        report = json.loads(out)
+        self.assertEqual(report["verdict"], "failed")
+        self.assertEqual(len(report["mrc"]["interruptions"]), 1)
+        self.assertIn("training: rank", report["mrc"]["interruptions"][0])
+        self.expect_nothing_left()
+
+
+if __name__ == "__main__":
+    Demo.program = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
