@@ -8,6 +8,8 @@ ifneq ($(origin SECONDS),command line)
 SECONDS := 60
 endif
 SINCE ?=
+MINUTES ?= 10
+SEED ?=
 PREFIX ?= /usr/local
 
 # $(call build,preset): configure and build.
@@ -26,8 +28,8 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scenarios hashes soak mutants fuzz bench simbench macrobench labbench callgrind \
-        asan tsan clang coverage lint format install clean setup
+.PHONY: help demo test scenarios hashes soak chaos mutants fuzz bench simbench macrobench labbench \
+        callgrind asan tsan clang coverage lint format install clean setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +56,11 @@ hashes: setup ## show that one seed gives one result with g++ and clang, -O0 and
 soak: setup ## run the simulator tests over many seeds (SEEDS=10000)
 	@$(call build,release)
 	@build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
+
+chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n for the same again)
+	@$(call build,release) --target mrc
+	@tests/system/chaos/chaos.py --mrc build/release/tools/mrc/mrc --minutes $(MINUTES) \
+	 $(if $(SEED),--seed $(SEED))
 
 mutants: setup ## show that the tests notice every planted bug (MUTANT_SEEDS=100 per bug)
 	@$(call build,mutants) --target dst mrc_script

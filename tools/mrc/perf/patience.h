@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sched.h>
+#include <time.h>
 
 namespace mrc::tool::perf {
 
@@ -11,11 +12,19 @@ class Patience {
   // To be told of every look, and whether it found anything.
   void looked(bool found) {
     looks_ = found ? 0 : looks_ + 1;
-    if (looks_ > kLooks) sched_yield();
+    if (looks_ > kLooks + kYields) {
+      constexpr timespec kNap{.tv_sec = 0, .tv_nsec = 50'000};
+      nanosleep(&kNap, nullptr);
+    } else if (looks_ > kLooks) {
+      sched_yield();
+    }
   }
 
  private:
   static constexpr unsigned kLooks = 256;
+  // Whoever yields is ready to run all the time. Many of them can keep a scheduler from ever
+  // running what they wait for, so that long waits are slept through.
+  static constexpr unsigned kYields = 1'024;
   unsigned looks_ = 0;
 };
 
