@@ -132,7 +132,14 @@ std::string Directory::namespace_prefix() const {
 
 void Directory::remove() {
   remove_namespaces(namespace_prefix());
+  // The lock goes last: without it somebody else would begin to remove the same things, and each
+  // would give up where the other was faster.
   std::error_code ignored;
+  std::vector<std::filesystem::path> things;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, ignored))
+    if (entry.path().filename() != "lock") things.push_back(entry.path());
+  for (const std::filesystem::path& thing : things)
+    std::filesystem::remove_all(thing, ignored);
   std::filesystem::remove_all(path_, ignored);
   ::rmdir(base_.c_str());  // only when it was the last lab
   lock_.close();

@@ -2,8 +2,8 @@
 """A small lab with verified traffic between all hosts, broken at random.
 
 Between every two hosts one program writes to the other and every byte of every message is compared,
-again and again. Every 1 to 5 seconds something breaks: cables, ports, switches, a plane, in every way
-that `mrc lab` knows, and programs are killed and stopped. The plan is made from the seed alone.
+again and again. Every 1 to 5 seconds something breaks: cables, ports, switches, a plane, in every
+way that `mrc lab` knows, and programs are killed and stopped. The plan is made from the seed alone.
 
 Ends with 1 on a wrong byte, on an error of a program whose peer lived (the plan always leaves a way
 between them), on a fault that stays, and on anything left behind.
@@ -30,6 +30,7 @@ FABRIC = Fabric()
 TICK_S = 0.02
 RUN_S = 2  # one program's run
 PATIENCE_S = 120  # for a run that is disturbed, on a busy machine
+AT_ONCE = 3  # pairs that run; each takes two processes that poll
 SIZES = ("4K", "64K", "100001", "1M")
 
 
@@ -91,7 +92,7 @@ class Pair:
         self.stopped = {}  # side: when it goes on
         self.killed = False
         self.port = 0
-        self.deadline = 0.0
+        self.begun = self.deadline = 0.0
         self.runs = self.ended_by_kill = self.verified_bytes = 0
 
     def idle(self):
@@ -100,6 +101,7 @@ class Pair:
     def begin(self, now):
         receiver, sender = self.rng.sample(self.hosts, 2)
         self.port = free_tcp_port()
+        self.begun = now
         self.killed = False
         self.deadline = now + PATIENCE_S
         self.sender = sender
@@ -232,15 +234,21 @@ class Chaos:
             over = elapsed >= self.options.seconds
             while waiting and waiting[0].at_s <= elapsed:
                 self.execute(waiting.pop(0), now)
+            if not over:
+                self.begin_runs(now)
             for pair in self.pairs:
-                if pair.idle() and not over:
-                    pair.begin(now)
                 if not pair.idle():
                     pair.step(now)
             if over and all(pair.idle() for pair in self.pairs):
                 break
             time.sleep(TICK_S)
         self.check_recovery()
+
+    def begin_runs(self, now):
+        """Keeps a few pairs at work, those first that have waited longest."""
+        resting = sorted((pair for pair in self.pairs if pair.idle()), key=lambda p: p.begun)
+        for pair in resting[:max(0, AT_ONCE - (len(self.pairs) - len(resting)))]:
+            pair.begin(now)
 
     def check_recovery(self):
         """Without any fault every pair must work, and the mapper must find nothing."""
@@ -267,7 +275,9 @@ class Chaos:
             pair.end()
         self.lab.do("down")
         if os.path.exists(self.lab.base):
-            raise Problem(f"left behind: {self.lab.base}")
+            left = [os.path.join(*entry[:1], name) for entry in os.walk(self.lab.base)
+                    for name in entry[2] or [""]]
+            raise Problem(f"left behind: {', '.join(left)}")
         deadline = time.monotonic() + PATIENCE_S
         while left := processes_with(self.lab.base):
             if time.monotonic() > deadline:
@@ -282,7 +292,8 @@ class Chaos:
         if idle:
             raise Problem(f"nothing was verified between {', '.join(idle)}")
         print(f"chaos: ok, seed {self.options.seed}, {len(self.plan)} faults, {runs} runs between "
-              f"{len(self.pairs)} pairs, {killed} ended by a kill, {total:,} bytes verified, 0 wrong")
+              f"{len(self.pairs)} pairs, {killed} ended by a kill, {total:,} bytes verified, "
+              "0 wrong")
 
 
 def processes_with(word):

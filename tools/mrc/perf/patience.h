@@ -24,7 +24,7 @@ class Patience {
   static constexpr unsigned kLooks = 256;
   // Whoever yields is ready to run all the time. Many of them can keep a scheduler from ever
   // running what they wait for, so that long waits are slept through.
-  static constexpr unsigned kYields = 1'024;
+  static constexpr unsigned kYields = 256;
   unsigned looks_ = 0;
 };
 
