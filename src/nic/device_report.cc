@@ -99,13 +99,15 @@ int DeviceImpl::endpoint_requests(std::span<const EndpointRequest> requests, Dur
   return error;
 }
 
-// They go to the first process of the peer, which every node that runs MRC has.
+// They go to the first process of the peer, which every node that runs MRC has. To the own node they
+// go to this process: the first one may end before the answer.
 int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch) {
   Engine& lead = group_->lead();
   const EngineGuard guard(lead);
   Backend& backend = lead.backend();
   for (const EndpointRequest& request : requests) {
-    const PeerName peer{request.peer, 0};
+    const bool own_node = request.peer == gid();
+    const PeerName peer{request.peer, own_node ? backend.process_number() : ProcessNumber{0}};
     const TimeNs now = Engine::clock();
     const wire::EndpointOp op =
         request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe;

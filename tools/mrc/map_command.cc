@@ -169,7 +169,7 @@ ExitCode MapCommand::probe_here() const {
                                  counted(session.port_count(), "port", "ports"),
                                  counted(spec.planes, "plane", "planes")));
   }
-  // Two at once would take each other's answers for their own.
+  // Several at once would send more than the rate.
   const InstanceLock lock(session.directory() + "/map.lock");
   if (!lock.held())
     throw InputError(fmt::format("this host is being probed by process {} already", lock.holder()));

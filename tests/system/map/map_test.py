@@ -75,16 +75,17 @@ class MapTest(unittest.TestCase):
         process.communicate(timeout=WAIT_S)
 
     def start_traffic(self):
-        """Writes from host 2 to host 0 without an end."""
+        """Writes from host 2 to host 0 without an end; the programs."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
         perf = (self.program, "perf", "write_bw", "-p", port, "-D", "1000")
         server = self.start("lab", "exec", "--dir", self.base, "0", *perf)
         self.eventually(lambda: is_listening(int(port)) or server.poll() is not None, "no server")
-        self.start("lab", "exec", "--dir", self.base, "2", *perf, "127.0.0.1")
+        client = self.start("lab", "exec", "--dir", self.base, "2", *perf, "127.0.0.1")
         before = self.bytes_moved()
         self.eventually(lambda: self.bytes_moved() > before + 1_000_000, "nothing moves")
+        return server, client
 
     def eventually(self, done, what):
         deadline = time.monotonic() + WAIT_S
@@ -157,6 +158,16 @@ class WhileAJobRuns(MapTest):
         programs = json.loads(self.lab("status", "--json"))["programs"]
         self.assertEqual(len(programs), 2)
 
+    def test_a_job_that_ends_is_no_fault(self):
+        self.up()
+        programs = self.start_traffic()
+        watch = self.start(*self.words("--watch", "--json"))
+        self.assertTrue(json.loads(watch.stdout.readline())["healthy"])
+        for program in programs:
+            self.end(program)
+        for _ in range(3):
+            self.assertEqual(json.loads(watch.stdout.readline())["findings"], [])
+
     def test_watching_tells_what_breaks_and_what_heals(self):
         self.up()
         watch = self.start(*self.words("--watch", "--window", "2"))
@@ -173,6 +184,17 @@ class WhileAJobRuns(MapTest):
             self.assertIn("t0:1/t1:0/plane:1", line)
         watch.send_signal(signal.SIGINT)
         self.assertEqual(watch.wait(timeout=WAIT_S), 0)
+
+
+class Namespaces(MapTest):
+    def test_the_kernels_switches_are_mapped_as_well(self):
+        up = self.run_tool("lab", "up", "--dir", self.base, "--hosts", "4", "--planes", "2",
+                           "--netns", "--switch", "kernel")
+        if up.returncode != 0:
+            self.skipTest(up.stderr.strip())
+        self.assertEqual(self.found(*FEW), {})
+        self.lab("cut", "t0:0/t1:2/plane:1")
+        self.assertEqual(self.found(*FEW), {"t0:0/t1:2/plane:1": "down"})
 
 
 class RawResults(MapTest):
