@@ -99,8 +99,8 @@ int DeviceImpl::endpoint_requests(std::span<const EndpointRequest> requests, Dur
   return error;
 }
 
-// They go to the first process of the peer, which every node that runs MRC has. To the own node they
-// go to this process: the first one may end before the answer.
+// They go to the first process of the peer, which every node that runs MRC has. To the own node
+// they go to this process: the first one may end before the answer.
 int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch) {
   Engine& lead = group_->lead();
   const EngineGuard guard(lead);
