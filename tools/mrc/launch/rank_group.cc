@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,7 +17,11 @@
 #include <exception>
 #include <filesystem>
 
+#include "lab/attach.h"
+#include "lab/control.h"
 #include "lab/execute.h"
+#include "lab/net_namespace.h"
+#include "lab/netns_plan.h"
 #include "peer/exchange.h"
 #include "peer/failure.h"
 
@@ -67,21 +72,46 @@ void drain(const nic::Descriptor& from, std::string& text) {
   }
 }
 
+// Where the ranks meet: at the host of rank 0, where the others can reach it.
+struct Meeting {
+  Listener listener;
+  std::string address;
+};
+
+Meeting open_meeting(const lab::Directory& directory, unsigned host) {
+  lab::ControlClient client;
+  lab_tool::attach(directory, client);
+  const lab::Reply reply =
+      client.ask({"hold", std::to_string(host), std::to_string(::getpid()), "ranks"});
+  if (!reply.ok) throw Failure(reply.text);
+  const std::string& name_space = reply.text;
+  if (name_space.empty())
+    return {Listener(0), lab::management_address(lab::SwitchKind::kProcess, host)};
+  // A socket belongs to the namespace that its maker is in at the time.
+  const nic::Descriptor ours(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  lab::enter_namespace(name_space);
+  Meeting meeting{Listener(0), lab::management_address(lab::SwitchKind::kNamespace, host)};
+  if (::setns(ours.get(), CLONE_NEWNET) != 0)
+    throw Failure(fmt::format("cannot leave a namespace: {}", std::strerror(errno)));
+  return meeting;
+}
+
 }  // namespace
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 RankGroup::RankGroup(const lab::Directory& directory, const RankGroupOptions& options) {
   // The root's port is taken before any rank starts, so that nobody else can have it.
-  const Listener meeting(0);
+  const Meeting meeting = open_meeting(directory, options.hosts.at(0));
   const std::size_t count = options.hosts.size();
   ranks_.reserve(count);
   for (unsigned rank = 0; rank < count; ++rank) {
     std::vector<std::string> words = options.command;
-    words.insert(words.end(), {"--rank", std::to_string(rank), "--ranks", std::to_string(count),
-                               "--root", fmt::format("127.0.0.1:{}", meeting.port())});
+    words.insert(words.end(),
+                 {"--rank", std::to_string(rank), "--ranks", std::to_string(count), "--root",
+                  fmt::format("{}:{}", meeting.address, meeting.listener.port())});
     if (rank == 0) {
-      const int kept = ::dup(meeting.descriptor());  // this one survives exec
+      const int kept = ::dup(meeting.listener.descriptor());  // this one survives exec
       const nic::Descriptor owner(kept);
       words.insert(words.end(), {"--listen-fd", std::to_string(kept)});
       start(directory, rank, options, words);
