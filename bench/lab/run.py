@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -84,7 +85,7 @@ class Lab:
     def close(self):
         for process in self.processes:
             process.kill()
-            process.communicate()
+            process.wait(timeout=WAIT_S)
         subprocess.run(self.words("down"), capture_output=True, timeout=WAIT_S, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -103,6 +104,40 @@ def wait_until(done, what):
         time.sleep(0.01)
 
 
+class Writer:
+    """The client of a transfer; its intervals are read as they come."""
+
+    def __init__(self, process):
+        self.process = process
+        self.intervals = []
+        self.errors = ""
+        self.threads = [threading.Thread(target=work, daemon=True)
+                        for work in (self.read_intervals, self.read_errors)]
+        for thread in self.threads:
+            thread.start()
+
+    def read_intervals(self):
+        for text in self.process.stdout:
+            line = json.loads(text)
+            if line["schema"] == "mrc.perf.interval":
+                self.intervals.append(line)
+
+    def read_errors(self):
+        self.errors = self.process.stderr.read()
+
+    def moves(self):
+        return self.process.poll() is not None or any(
+            line["messages"] for line in self.intervals[-100:])
+
+    def finish(self):
+        self.process.wait(timeout=WAIT_S)
+        for thread in self.threads:
+            thread.join(timeout=WAIT_S)
+        if self.process.returncode != 0:
+            sys.exit(f"bench/lab: the writer failed: {self.errors.strip()}")
+        return self.intervals
+
+
 def start_traffic(lab, seconds):
     port = free_port()
     perf = [lab.program, "perf", "write_bw", "-s", str(MESSAGE), "-D", str(seconds), "-p", port]
@@ -112,22 +147,9 @@ def start_traffic(lab, seconds):
         wanted in line and " 0A " in line for line in
         lab.run("exec", "0", "cat", "/proc/net/tcp", "/proc/net/tcp6").splitlines()), "no server")
     address = "10.0.0.1" if lab.netns else "127.0.0.1"
-    client = lab.start("1", *perf, "--report-every", str(INTERVAL_S), address)
-    before = lab.status()["planes"][0]["frames"]
-    wait_until(lambda: client.poll() is not None or
-               lab.status()["planes"][0]["frames"] > before + 100, "nothing moves")
-    return server, client
-
-
-def intervals_of(server, client):
-    out, err = client.communicate(timeout=WAIT_S)
-    if client.returncode != 0:
-        sys.exit(f"bench/lab: the writer failed: {err.strip()}")
-    err = server.communicate(timeout=WAIT_S)[1]
-    if server.returncode != 0:
-        sys.exit(f"bench/lab: the server failed: {err.strip()}")
-    lines = [json.loads(line) for line in out.splitlines()]
-    return [line for line in lines if line["schema"] == "mrc.perf.interval"]
+    writer = Writer(lab.start("1", *perf, "--report-every", str(INTERVAL_S), address))
+    wait_until(writer.moves, "nothing moves")
+    return server, writer
 
 
 def longest_stall_ms(intervals):
@@ -157,7 +179,7 @@ def lowest_window(intervals):
 def one_run(program, switch, kind, broken_s):
     lab = Lab(program, switch)
     try:
-        server, client = start_traffic(lab, WARM_UP_S + broken_s + 2)
+        server, writer = start_traffic(lab, WARM_UP_S + broken_s + 2)
         time.sleep(WARM_UP_S)
         broke = time.monotonic()
         lab.run("fault", KINDS[kind])
@@ -165,7 +187,10 @@ def one_run(program, switch, kind, broken_s):
         links = lab.status()["links"]
         healed = time.monotonic()
         lab.run("heal", "all")
-        intervals = intervals_of(server, client)
+        intervals = writer.finish()
+        errors = server.communicate(timeout=WAIT_S)[1]
+        if server.returncode != 0:
+            sys.exit(f"bench/lab: the server failed: {errors.strip()}")
     finally:
         lab.close()
     before = [line for line in intervals if broke - WARM_UP_S < line["clock_s"] < broke]

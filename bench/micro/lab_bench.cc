@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "lab/addresses.h"
+#include "lab/cables.h"
 #include "lab/cluster.h"
 #include "wire/frame.h"
 

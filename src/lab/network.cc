@@ -17,7 +17,7 @@ constexpr std::uint32_t kFullFrameBytes = 4'300;
 // So much a host's port takes from its sockets ahead of time: enough for control frames to pass
 // data, and for the wire not to run dry while the process is away for a moment.
 constexpr Picoseconds kReadAheadPs = 200'000'000;
-constexpr std::uint32_t kMinReadAheadBytes = 128 << 10;
+constexpr std::uint32_t kMinReadAheadBytes = 64 << 10;
 
 std::uint64_t bytes_in(Picoseconds time_ps, std::uint64_t bits_per_second) {
   return static_cast<std::uint64_t>(time_ps / 1'000'000) * (bits_per_second / 1'000) / 8'000;

@@ -27,8 +27,8 @@ constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr std::size_t kReceiveSlots = 32;
 constexpr std::uint32_t kTimerTag = 0xFFFF;
 constexpr std::uint32_t kInterfacesTag = 0xFFFE;
-// What an interface may hold back of ours: long enough for the engine to be away, short enough for
-// control packets behind it.
+// What a cable may hold back of ours: long enough for the engine to be away, short enough for
+// control packets behind it, and because what waits there cannot take another path any more.
 constexpr std::uint64_t kSendBufferPerSecond = 500;  // 2 ms
 constexpr std::uint64_t kMinSendBufferBytes = 64 << 10;
 constexpr std::uint64_t kMaxSendBufferBytes = 4 << 20;
@@ -69,6 +69,7 @@ class WireBackend final : public Backend {
   const BackendCounters& counters() const override { return counters_; }
 
  private:
+  std::uint32_t send_buffer_bytes() const;
   std::string open_cable(unsigned index);
   wire::FrameHeader header_for(const Route& route, core::TrafficClass traffic_class) const;
   void watch(int descriptor, std::uint32_t events, std::uint32_t tag);
@@ -120,6 +121,11 @@ std::string WireBackend::open() {
   return {};
 }
 
+std::uint32_t WireBackend::send_buffer_bytes() const {
+  return static_cast<std::uint32_t>(std::clamp(port_bits_per_second() / 8 / kSendBufferPerSecond,
+                                               kMinSendBufferBytes, kMaxSendBufferBytes));
+}
+
 std::string WireBackend::open_cable(unsigned index) {
   const PlaneConfig& plane = config_.planes[index];
   if (plane.wire_path.empty()) {
@@ -136,7 +142,7 @@ std::string WireBackend::open_cable(unsigned index) {
     return error;
   }
   auto cable = std::make_unique<WireUnixCable>();
-  std::string error = cable->open(plane.wire_path);
+  std::string error = cable->open(plane.wire_path, send_buffer_bytes());
   if (cable->listener() >= 0) watch(cable->listener(), EPOLLIN, index);
   cables_.push_back(std::move(cable));
   return error;

@@ -9,7 +9,6 @@ namespace {
 
 constexpr DurationNs kFirstBackOffNs = 10 * kMillisecondNs;
 constexpr DurationNs kLongestBackOffNs = kSecondNs;
-constexpr int kBufferBytes = 4 << 20;
 constexpr std::string_view kListenPrefix = "listen:";
 
 sockaddr* untyped(sockaddr_un& address) {
@@ -18,11 +17,7 @@ sockaddr* untyped(sockaddr_un& address) {
 }
 
 Descriptor new_socket() {
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.valid()) {
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
-  }
-  return socket;
+  return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 }  // namespace
@@ -31,7 +26,8 @@ WireUnixCable::~WireUnixCable() {
   if (unlinks_ && listener_.valid()) ::unlink(address_.sun_path);
 }
 
-std::string WireUnixCable::open(const std::string& path) {
+std::string WireUnixCable::open(const std::string& path, std::uint32_t send_buffer_bytes) {
+  send_buffer_bytes_ = static_cast<int>(send_buffer_bytes);
   std::string_view name = path;
   listens_ = name.starts_with(kListenPrefix);
   if (listens_) name.remove_prefix(kListenPrefix.size());
@@ -74,6 +70,7 @@ bool WireUnixCable::try_connect(TimeNs now) {
   Descriptor socket = new_socket();
   if (socket.valid() && ::connect(socket.get(), untyped(address_), address_length_) == 0) {
     connection_ = std::move(socket);
+    limit_sending();
     next_attempt_ = kNever;
     back_off_ns_ = 0;
     return true;
@@ -89,8 +86,13 @@ bool WireUnixCable::advance(TimeNs now) {
   connection_ =
       Descriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connected()) return false;
-  ::setsockopt(connection(), SOL_SOCKET, SO_SNDBUF, &kBufferBytes, sizeof(kBufferBytes));
+  limit_sending();
   return true;
+}
+
+void WireUnixCable::limit_sending() const {
+  ::setsockopt(connection(), SOL_SOCKET, SO_SNDBUF, &send_buffer_bytes_,
+               sizeof(send_buffer_bytes_));
 }
 
 void WireUnixCable::take_down(TimeNs now) {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cstdint>
 #include <string>
 
 #include "nic/backend_descriptor.h"
@@ -17,7 +18,8 @@ class WireUnixCable final : public WireCable {
 
   // `path` names the far end's socket; "listen:PATH" waits there for the far end instead. A name
   // that begins with '@' is abstract. The text of an error, empty when there is none.
-  std::string open(const std::string& path);
+  // At most about `send_buffer_bytes` wait in the socket.
+  std::string open(const std::string& path, std::uint32_t send_buffer_bytes);
 
   bool advance(TimeNs now) override;
   bool connected() const override { return connection_.valid(); }
@@ -29,9 +31,11 @@ class WireUnixCable final : public WireCable {
  private:
   bool try_connect(TimeNs now);
   void take_down(TimeNs now) override;
+  void limit_sending() const;
 
   sockaddr_un address_{};
   socklen_t address_length_ = 0;
+  int send_buffer_bytes_ = 0;
   bool listens_ = false;
   bool unlinks_ = false;
   Descriptor listener_;
