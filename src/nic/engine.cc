@@ -16,27 +16,32 @@ namespace {
 constexpr unsigned kReceiveBudget = 64;
 constexpr DurationNs kBusyPortRetryNs = 50 * kMicrosecondNs;
 constexpr std::uint32_t kLowBits = 0xFFFF;
-// So many packets in so short a time are worth a thread of their own: a third of what one can do.
-constexpr unsigned kMuchToDo = 24;
+constexpr std::uint32_t kWindowBytes = 512 * 1024;
+// So many packets in so short a time are worth a thread of their own.
+constexpr unsigned kMuchToDo = 8;
 constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
 
 // What is right for a network card is wrong for processes that share processors: a peer answers
 // within microseconds, or after the milliseconds others had its processor. The target delay lets a
-// window stand through that, and its limit is what receive buffers of sockets hold. Ordinary
-// networks drop; who has switches that trim says so in a profile. Where ports are slow, the time
-// that one packet takes on a link counts: it is spent at each hop, and queues are a few packets
-// long.
-core::CcProfile software_cc(std::uint64_t port_bits_per_second) {
+// window stand through that, and its limit is what receive buffers of sockets hold, in whole
+// bursts: one that a full window cuts in two leaves in two system calls, and so do all after it.
+// Ordinary networks drop; who has switches that trim says so in a profile. Where ports are slow,
+// the time that one packet takes on a link counts: it is spent at each hop, and queues are a few
+// packets long.
+core::CcProfile software_cc(const Backend& backend) {
   constexpr std::uint64_t kLargePacketBits = 4'352 * 8;
   constexpr DurationNs kHops = 4;
   constexpr DurationNs kQueuedPackets = 8;
-  const std::uint64_t rate = std::max<std::uint64_t>(port_bits_per_second, 1'000'000);
+  const std::uint64_t rate = std::max<std::uint64_t>(backend.port_bits_per_second(), 1'000'000);
   const auto packet_ns = static_cast<DurationNs>(kLargePacketBits * kSecondNs / rate);
+  const wire::Packet packet{.bth = {.has_timestamp = true}, .body = wire::Write{}};
+  const std::uint32_t full = wire::nominal_size(packet, backend.path_mtu());
+  const std::uint32_t burst = backend.burst_limit() * full;
   core::CcProfile cc;
   cc.network_trims = false;
   cc.nscc.base_rtt_ns = 200 * kMicrosecondNs + kHops * packet_ns;
   cc.nscc.target_delay_ns = kMillisecondNs + kQueuedPackets * packet_ns;
-  cc.nscc.max_cwnd = 512 * 1024;
+  cc.nscc.max_cwnd = (kWindowBytes / burst + 1) * burst + full / 2;
   cc.nscc.disable_qa = true;
   return cc;
 }
@@ -52,7 +57,7 @@ Engine::Engine(EngineParts parts)
       path_profiles_(*backend_, parts.evs_per_port, random_),
       udp_port_(parts.udp_port),
       fixed_quantum_(parts.spray_quantum) {
-  default_cc_ = software_cc(backend_->port_bits_per_second());
+  default_cc_ = software_cc(*backend_);
 }
 
 Engine::~Engine() {
@@ -154,6 +159,7 @@ void Engine::take_posted(QueuePairImpl& qp) {
   for (const std::uint64_t end = qp.sends_posted(); qp.e.sends_taken != end;) {
     const std::uint32_t slot = qp.send_slot_of(qp.e.sends_taken++);
     const SendSlot& send = qp.send(slot);
+    packets_under_way_ += qp.packets_of(send);
     // All are signaled for the protocol: unsignaled ones end here, with their slot.
     const core::SendRequest request{.id = slot,
                                     .local_address = std::uint64_t{slot} << 32,
@@ -170,6 +176,11 @@ void Engine::take_posted(QueuePairImpl& qp) {
   }
 }
 
+void Engine::forget_sends(QueuePairImpl& qp) {
+  for (std::uint64_t count = qp.e.sends_done; count != qp.e.sends_taken; ++count)
+    packets_under_way_ -= qp.packets_of(qp.send(qp.send_slot_of(count)));
+}
+
 // --- Progress ------------------------------------------------------------------------------------
 
 // Who polls in vain while another thread has the lock lets it have the processor too: the holder
@@ -180,7 +191,8 @@ void Engine::take_posted(QueuePairImpl& qp) {
 // behind the data the program posts in reply, or with the engine thread when no call comes.
 void Engine::poll() {
   if (alone_.load()) {
-    polled_at_.store(clock(), std::memory_order_relaxed);
+    const TimeNs now = clock();
+    if (!polled_recently(now)) polled_at_.store(now, std::memory_order_relaxed);
     return;
   }
   if (!lock_.try_lock()) {

@@ -119,6 +119,8 @@ class Engine final : private Receiver {
         if (qp != nullptr) visit(*qp);
     }
   }
+  // Sends that end without a completion.
+  void forget_sends(QueuePairImpl& qp);
   // Bytes held back for a region that goes.
   void forget_held(std::uint32_t remote_key);
 
@@ -161,7 +163,7 @@ class Engine final : private Receiver {
   void send(const core::TxPacket& tx);
   void send_for_endpoint(const core::TxPacket& tx);
   void lost_memory(QueuePairImpl& qp);
-  void adapt_quantum(unsigned sent);
+  void choose_quantum();
 
   // engine_results.cc
   void drain_completions();
@@ -210,7 +212,7 @@ class Engine final : private Receiver {
   std::uint32_t fixed_quantum_;
   std::array<core::TxPacket, 8> few_;
   unsigned quantum_ = 1;
-  int sent_smoothed_ = 0;  // packets a round, in eighths
+  std::uint64_t packets_under_way_ = 0;  // of sends taken and not completed
   PortMask ports_enabled_ = PortMask::first(kMaxPorts);
   std::array<std::unique_ptr<QpPage>, 65'536 / kNumbersPerPage> qps_;
   std::atomic<unsigned> qp_count_{0};  // changes under the lock

@@ -44,6 +44,7 @@ void Engine::complete_send(QueuePairImpl& qp, std::uint32_t slot, core::Completi
   const SendSlot& send = qp.send(slot);
   ++qp.e.silent_credits;
   ++qp.e.sends_done;
+  packets_under_way_ -= qp.packets_of(send);
   if (status != core::CompletionStatus::kSuccess || send.signaled) {
     CompletionEntry entry{.owner = &qp, .send_credits = std::exchange(qp.e.silent_credits, 0)};
     entry.work = {.id = send.id,

@@ -23,6 +23,7 @@ namespace {
 constexpr DurationNs kPolledRecentlyNs = 50 * kMicrosecondNs;
 constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
 constexpr DurationNs kAloneIdleNs = 100 * kMicrosecondNs;
+constexpr DurationNs kAlonePolledNs = kMillisecondNs;
 constexpr DurationNs kHousekeepingNs = kSecondNs;
 constexpr DurationNs kPolledHousekeepingNs = 5 * kMillisecondNs;
 
@@ -130,21 +131,27 @@ void Engine::work_round() {
 }
 
 // See engine.h. Waiting for packets without sleeping for a while costs a processor that a device
-// with several engines has, and saves being woken for each of them.
+// with several engines has, and saves being woken for each of them; longer where a program waits in
+// the same way.
 void Engine::work_alone() {
   alone_.store(true);
   TimeNs busy_at = clock();
-  for (TimeNs now = busy_at; now - busy_at < kAloneIdleNs && !stopping_.load();) {
+  for (TimeNs now = busy_at; !stopping_.load(); now = clock()) {
+    const bool idle_long = now - busy_at >= (polled_recently(now) ? kAlonePolledNs : kAloneIdleNs);
+    if (idle_long) break;
     if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
+    bool busy = false;
     if (lock_.try_lock()) {
       moved_ = 0;
       work_round();
-      if (moved_ > 0 || more_work_) busy_at = now_;
+      busy = moved_ > 0 || more_work_;
       unlock();
+    }
+    if (busy) {
+      busy_at = now;
     } else {
       sched_yield();
     }
-    now = clock();
   }
   alone_wanted_.store(false);
   alone_.store(false);

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "nic/engine.h"
 #include "nic/queue_pair.h"
@@ -11,8 +12,6 @@ namespace {
 
 constexpr unsigned kSendBudget = 64;
 constexpr unsigned kPacketsPerClockReading = 16;
-constexpr int kSmoothing = 8;
-constexpr unsigned kBurstsPerRound = 1;
 constexpr unsigned kLastRounds = 8;
 constexpr unsigned kLastTries = 1'000;
 
@@ -21,6 +20,8 @@ constexpr unsigned kLastTries = 1'000;
 // The protocol hands out answers before data. Where there are few of both, data goes first:
 // somebody waits for it, and the answers cost system calls of their own.
 void Engine::transmit() {
+  choose_quantum();
+  const unsigned budget = kSendBudget / quantum_ * quantum_;  // cuts no burst in two
   unsigned sent = 0;
   while (sent < few_.size() && next_packet(few_[sent]))
     ++sent;
@@ -30,16 +31,15 @@ void Engine::transmit() {
   for (const core::TxPacket& tx : few)
     if (tx.payload_length == 0) send(tx);
   if (sent == few_.size()) {
-    for (; sent < kSendBudget && next_packet(few_.front()); ++sent) {
+    for (; sent < budget && next_packet(few_.front()); ++sent) {
       send(few_.front());
       if (sent % kPacketsPerClockReading == 0) now_ = clock();
     }
   }
-  if (sent == kSendBudget) more_work_ = true;
+  if (sent >= budget) more_work_ = true;
   if (sent == 0) return;
   moved_ += sent;
   backend_->flush();
-  adapt_quantum(sent);
 }
 
 // A card has acknowledged what it completed. Where a program ends right behind its last completion,
@@ -70,14 +70,16 @@ bool Engine::next_packet(core::TxPacket& tx) {
 }
 
 // Packets in a row on one path cost less, and packets on many paths wait less and meet less of what
-// goes wrong on one. So few packets are sprayed one by one, and the more leave in a round, the more
-// of them go together.
-void Engine::adapt_quantum(unsigned sent) {
-  sent_smoothed_ += (static_cast<int>(sent * kSmoothing) - sent_smoothed_) / kSmoothing;
-  const unsigned fitting = static_cast<unsigned>(sent_smoothed_) / kSmoothing / kBurstsPerRound;
-  const unsigned quantum = fixed_quantum_ != 0
-                               ? std::min(fixed_quantum_, core::Endpoint::kMaxSprayQuantum)
-                               : std::clamp(fitting, 1U, backend_->burst_limit());
+// goes wrong on one. So what is under way is dealt out to all planes, and the more that is, the
+// more of it goes together.
+void Engine::choose_quantum() {
+  const auto planes =
+      static_cast<unsigned>(std::max(std::popcount(endpoint_->ports_up().bits()), 1));
+  const std::uint64_t share = packets_under_way_ / planes;
+  const unsigned quantum =
+      fixed_quantum_ != 0
+          ? std::min(fixed_quantum_, core::Endpoint::kMaxSprayQuantum)
+          : static_cast<unsigned>(std::clamp<std::uint64_t>(share, 1, backend_->burst_limit()));
   if (quantum == quantum_) return;
   quantum_ = quantum;
   endpoint_->set_spray_quantum(quantum);

@@ -14,6 +14,13 @@ namespace {
 
 constexpr std::uint32_t kSackThresholdBytes = 64 * 1024;
 
+// An answer costs as much as a packet, so that a few packets share one: as many whole bursts of the
+// back end as fit. An answer in the middle of a burst would let the peer send a part of one next.
+std::uint32_t sack_threshold(const Backend& backend, std::uint32_t path_mtu) {
+  const std::uint32_t burst = backend.burst_limit() * path_mtu;
+  return std::max(kSackThresholdBytes / burst, 1U) * burst;
+}
+
 }  // namespace
 
 QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup)
@@ -130,8 +137,9 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
   // Programs ask for the largest MTU of verbs wherever they run. Both ends cut it to what their
   // interfaces carry.
   settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
-  // An answer costs as much as a packet; a few packets share one unless the program wants more.
-  if (settings.sack_threshold_bytes == 0) settings.sack_threshold_bytes = kSackThresholdBytes;
+  if (settings.sack_threshold_bytes == 0) {
+    settings.sack_threshold_bytes = sack_threshold(engine.backend(), settings.path_mtu);
+  }
   if (setup_.allow_sends) e.waiting.reserve(receives_.size());
   if (setup_.last_byte_last) {
     e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
@@ -197,6 +205,7 @@ void QueuePairImpl::forget_work() {
     Engine& engine = *engine_;
     const EngineGuard guard(engine);
     engine.pay_answers();
+    engine.forget_sends(*this);
     [[maybe_unused]] const Status done = engine.endpoint().reset_qp(number_);
     disconnect();
     use = std::move(e.use);

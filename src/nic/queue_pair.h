@@ -108,6 +108,7 @@ class QueuePairImpl final : public QueuePair {
     return static_cast<std::uint32_t>(count % receives_.size());
   }
   const SendSlot& send(std::uint32_t slot) const { return sends_[slot]; }
+  std::uint64_t packets_of(const SendSlot& send) const { return send.length / e.rtr.path_mtu + 1; }
   const ReceiveSlot& receive(std::uint32_t slot) const { return receives_[slot]; }
   CompletionQueueImpl& send_cq() const { return *send_cq_; }
   CompletionQueueImpl& receive_cq() const { return *receive_cq_; }

@@ -309,23 +309,22 @@ double measure(Driver& driver, std::span<Link> links, std::size_t chunk, std::si
   return static_cast<double>(chunk * count * links.size()) / seconds / 1e9;
 }
 
-// Half a round trip takes half of what this prints.
-void measure_latency(Driver& driver, Link& link, const Meeting& meeting, const Setting& setting) {
-  Buffer in(driver, link.receive, 64);
-  Buffer out(driver, link.send, 64);
-  meeting.barrier("latency", setting.ranks);
-  constexpr int kRounds = 5'000;
+// Microseconds for a message there and one back, each into a receive posted in time.
+double measure_latency(Driver& driver, Link& link, const Setting& setting, std::size_t size) {
+  constexpr int kRounds = 2'000;
+  Buffer in(driver, link.receive, size);
+  Buffer out(driver, link.send, size);
+  void* send = nullptr;
+  void* receive = post_receive(driver, link.receive, in, size, 0);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < kRounds; ++i) {
-    void* const receive = post_receive(driver, link.receive, in, 64, 0);
-    if (setting.rank == 0) finish(driver, post_send(driver, link.send, out, 64, 0));
+    if (setting.rank == 0) send = post_send(driver, link.send, out, size, 0);
     finish(driver, receive);
-    if (setting.rank == 1) finish(driver, post_send(driver, link.send, out, 64, 0));
+    if (i + 1 < kRounds) receive = post_receive(driver, link.receive, in, size, 0);
+    if (setting.rank == 1) send = post_send(driver, link.send, out, size, 0);
+    finish(driver, send);
   }
-  if (setting.rank == 0) {
-    const double seconds = seconds_of(std::chrono::steady_clock::now() - start);
-    std::printf("64 bytes there and back: %.1f us\n", seconds / kRounds * 1e6);
-  }
+  return seconds_of(std::chrono::steady_clock::now() - start) / kRounds * 1e6;
 }
 
 }  // namespace
@@ -435,7 +434,12 @@ void bandwidth(const Setting& setting) {
       std::fflush(stdout);
     }
   }
-  measure_latency(driver, links.front(), meeting, setting);
+  for (const std::size_t size :
+       {std::size_t{64}, std::size_t{4'096}, std::size_t{65'536}, kMiB / 4}) {
+    meeting.barrier("latency" + std::to_string(size), setting.ranks);
+    const double us = measure_latency(driver, links.front(), setting, size);
+    if (setting.rank == 0) std::printf("%8zu bytes there and back: %.1f us\n", size, us);
+  }
   meeting.barrier("measured", setting.ranks);
   for (Link& link : links)
     close_link(driver, link);
