@@ -13,7 +13,9 @@ constexpr std::uint16_t kLinkTypeEthernet = 1;
 constexpr std::uint16_t kOptionEnd = 0;
 constexpr std::uint16_t kOptionInterfaceName = 2;
 constexpr std::uint16_t kOptionTimeResolution = 9;
-constexpr char kPicoseconds = 12;  // a second has 10^12 of them
+// Nanoseconds. Wireshark up to 4.0 turns ticks into nanoseconds in 64 bits, and finer ones overflow
+// after 18 ms.
+constexpr char kTicksExponent = 9;
 
 // The file is little endian on every machine.
 template <typename Number>
@@ -48,7 +50,7 @@ std::uint32_t PcapngWriter::add_interface(const std::string& name, std::uint32_t
   put<std::uint16_t>(body, 0);
   put<std::uint32_t>(body, snap_bytes);
   put_option(body, kOptionInterfaceName, name);
-  put_option(body, kOptionTimeResolution, std::string_view(&kPicoseconds, 1));
+  put_option(body, kOptionTimeResolution, std::string_view(&kTicksExponent, 1));
   put_option(body, kOptionEnd, {});
   block(kInterfaceDescription, body);
   return interfaces_++;
@@ -56,11 +58,12 @@ std::uint32_t PcapngWriter::add_interface(const std::string& name, std::uint32_t
 
 void PcapngWriter::add_packet(std::uint32_t interface, Time at, std::span<const std::byte> bytes,
                               std::uint32_t original_bytes) {
+  const auto ticks = static_cast<std::uint64_t>(at / fabric::kPicosecondsPerNs);
   std::string body;
   body.reserve(bytes.size() + 24);
   put<std::uint32_t>(body, interface);
-  put<std::uint32_t>(body, static_cast<std::uint32_t>(static_cast<std::uint64_t>(at) >> 32));
-  put<std::uint32_t>(body, static_cast<std::uint32_t>(at));
+  put<std::uint32_t>(body, static_cast<std::uint32_t>(ticks >> 32));
+  put<std::uint32_t>(body, static_cast<std::uint32_t>(ticks));
   put<std::uint32_t>(body, static_cast<std::uint32_t>(bytes.size()));
   put<std::uint32_t>(body, original_bytes);
   for (const std::byte b : bytes)

@@ -1,4 +1,4 @@
-// Writes captures in the pcapng format, times in picoseconds.
+// Writes captures in the pcapng format, times in nanoseconds.
 #pragma once
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 """Runs the Wireshark dissector in tools/wireshark over captures, real ones and made-up ones.
 
 Usage: wireshark_test.py <mrc> <tools/wireshark> [--update]. captures/ holds captures of `mrc sim
---pcap` (make_captures.sh) and what tshark showed of them; --update writes the latter anew. Exit
-status 1 when something is wrong, 77 when there is no tshark with Lua.
+--pcap` and `mrc lab capture` (make_captures.sh) and what tshark showed of them; --update writes the
+latter anew. Exit status 1 when something is wrong, 77 when there is no tshark with Lua.
 """
 
 import json
@@ -22,7 +22,7 @@ import frames
 SKIPPED = 77
 HERE = pathlib.Path(__file__).resolve().parent
 CAPTURES = HERE / "captures"
-MRC_CAPTURES = ["incast", "fault", "structured"]
+MRC_CAPTURES = ["incast", "fault", "structured", "lab"]
 FUZZED_FRAMES = 4000
 
 # Set by main().

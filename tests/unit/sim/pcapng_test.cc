@@ -45,7 +45,7 @@ TEST(Pcapng, WritesBlocksThatSayTheirLengthTwice) {
   EXPECT_EQ(writer.add_interface("a", 100), 0u);
   EXPECT_EQ(writer.add_interface("longer name", 0), 1u);
   const std::vector<std::byte> bytes(5, std::byte{0xAB});
-  writer.add_packet(1, 0x1'0000'0002, bytes, 99);
+  writer.add_packet(1, 0x1'0000'0002 * fabric::kPicosecondsPerNs + 999, bytes, 99);
   const std::vector<Block> blocks = blocks_of(out.str());
   ASSERT_EQ(blocks.size(), 4u);
   EXPECT_EQ(blocks[0].type, 0x0A0D'0D0Au);
