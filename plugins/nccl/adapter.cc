@@ -94,6 +94,11 @@ int megabits(const ibv_port_attr& port) {
   }
 }
 
+// NCCL chooses channels and protocols by the speed of a device. What ports in software carry is
+// bounded by processors, whatever their interfaces could: told more, NCCL spreads small messages
+// over more channels and sends middling ones as many small ones.
+constexpr int kMaxSpeedMbit = 40'000;
+
 // False: the reason has been logged.
 bool describe(const Adapter& adapter, DeviceInfo& info) {
   const char* const name = info.name.c_str();
@@ -115,7 +120,7 @@ bool describe(const Adapter& adapter, DeviceInfo& info) {
   if (mrc_ctl_query_device(adapter.verbs(), &control) == 0 && control.phy_port_mask != 0)
     info.planes = static_cast<unsigned>(std::popcount(control.phy_port_mask));
   std::copy(std::begin(gid.raw), std::end(gid.raw), info.gid.bytes.begin());
-  info.speed_mbit = megabits(port);
+  info.speed_mbit = std::min(megabits(port), kMaxSpeedMbit);
   info.path_mtu = static_cast<std::uint8_t>(port.active_mtu);
   info.max_message_bytes = port.max_msg_sz;
   info.max_immediates = std::min(mrc.wimm_attr.max_wimm, mrc.wimm_attr.max_wimm_dest);

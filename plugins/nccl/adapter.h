@@ -26,7 +26,7 @@ struct DeviceInfo {
   std::uint64_t guid = 0;
   Address gid;
   unsigned planes = 1;
-  int speed_mbit = 0;  // all planes together
+  int speed_mbit = 0;  // all planes together, as far as software can use it
   std::uint8_t path_mtu = IBV_MTU_1024;
   std::size_t max_message_bytes = 0;
   std::uint16_t max_immediates = 0;
