@@ -104,7 +104,7 @@ fabric::Path TunnelPaths::path_of(unsigned plane, unsigned host, std::uint32_t e
   if (const auto found = known.find(entropy); found != known.end()) {
     way = found->second;
   } else if (known.size() < kMaxKnown) {
-    way = static_cast<unsigned>(known.size()) % paths;
+    way = (static_cast<unsigned>(known.size()) + host) % paths;
     known.emplace(entropy, static_cast<std::uint16_t>(way));
   }
   return {.plane = static_cast<std::uint8_t>(plane),

@@ -43,6 +43,7 @@ Step forward_frame(const fabric::Routing& routing, const fabric::Node& at,
 // Which path the entropy of a plain frame (flow label and UDP source port) stands for. The EV of a
 // path of the plane means that path. All other values get the paths in turn, in the order in which
 // a host's port first uses them, so that as many of them as there are paths use every path once.
+// Hosts begin at different paths, so that hosts with one value each do not all use the same.
 class TunnelPaths {
  public:
   explicit TunnelPaths(const fabric::Routing& routing);

@@ -134,7 +134,7 @@ TEST_F(Forwarding, PutsPlainFramesIntoATunnelThatStartsWhereTheyAre) {
   const FrameId id = put(pool, make_frame(routing, spec));
   DropCause cause{};
   ASSERT_TRUE(enter_tunnel(routing, paths, 1, 1, pool, id, cause));
-  EXPECT_EQ(carrier_text(pool.bytes(id)), "fc00:2:1000:8000:1001:102::");
+  EXPECT_EQ(carrier_text(pool.bytes(id)), "fc00:2:1000:8001:1001:102::");
   const Parsed parsed = parse(pool.bytes(id));
   EXPECT_EQ(parsed.reason, DropReason::kNone);
   EXPECT_TRUE(parsed.header.srv6);
@@ -160,8 +160,13 @@ TEST_F(Forwarding, AnEntropyValueOfThePlaneMeansItsPath) {
 TEST_F(Forwarding, NewEntropyValuesOfAPortGetThePathsInTurnAndKeepThem) {
   for (unsigned round = 0; round < 2; ++round)
     for (std::uint32_t i = 0; i < 8; ++i)
-      EXPECT_EQ(paths.path_of(1, 3, 0xAAAA'C000 + 52 * i).t1, i % 4);
-  EXPECT_EQ(paths.path_of(0, 3, 0xAAAA'C000 + 52).t1, 0U);
+      EXPECT_EQ(paths.path_of(1, 3, 0xAAAA'C000 + 52 * i).t1, (3 + i) % 4);
+  EXPECT_EQ(paths.path_of(0, 3, 0xAAAA'C000 + 52).t1, 3U);
+}
+
+TEST_F(Forwarding, HostsWithOneEntropyValueEachUseDifferentPaths) {
+  for (unsigned host = 0; host < 8; ++host)
+    EXPECT_EQ(paths.path_of(1, host, 0xAAAA'C000).t1, host % 4);
 }
 
 TEST_F(Forwarding, RefusesFramesToNobody) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "text.h"
 
@@ -21,7 +22,7 @@ std::string megabits(double bits_per_second) {
 
 std::string bar(double value, double full) {
   const double share = full > 0 ? std::clamp(value / full, 0.0, 1.0) : 0;
-  const auto columns = static_cast<unsigned>(share * kBarColumns + 0.5);
+  const auto columns = static_cast<unsigned>(std::lround(share * kBarColumns));
   std::string text;
   for (unsigned i = 0; i < kBarColumns; ++i)
     text += i < columns ? "█" : "·";

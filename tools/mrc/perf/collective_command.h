@@ -9,7 +9,7 @@
 #include "exit_code.h"
 #include "perf/collective_run.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 }
 
