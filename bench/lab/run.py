@@ -7,11 +7,11 @@ breaks, stays broken for a while and is healed. A run gives
           saw it (probes may go on);
   stall   longest time in which no message completed, from the break to the repair;
   dip     lowest share of the rate before the break in any 10 ms after it.
-The table has the median and the worst of all runs of a kind. The second figure is that of the
-switches themselves: frames per second and core. --switch kernel measures on namespaces and the
-kernel's SRv6 instead, where `left` is not to be had. Needs nothing but a build and, for that, root. On a
-machine with other work `chrt -r 10 bench/lab/run.py` (root) keeps that out of the figures; the row
-`none` shows what is left of it.
+The table has the median and the worst of all runs of a kind; the row `none` shows what the machine
+does by itself. The second figure is that of the switches: frames per second and core. --switch
+kernel measures on namespaces and the kernel's SRv6 instead, where `left` is not to be had. Needs
+nothing but a build and, for that, root. On a machine with other work `chrt -r 10 bench/lab/run.py`
+(root) keeps that out of the figures.
 """
 
 import argparse

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -25,6 +26,9 @@ namespace {
 constexpr std::uint32_t kDefaultPathMtu = 4'096;
 constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr std::size_t kReceiveSlots = 32;
+// In front of and behind a payload at most: a tunnel with a routing header, IPv6, UDP, the headers
+// of a write, ICRC.
+constexpr std::uint32_t kMostHeaders = 40 + 24 + 40 + 8 + 40 + 4;
 constexpr std::uint32_t kTimerTag = 0xFFFF;
 constexpr std::uint32_t kInterfacesTag = 0xFFFE;
 // What a cable may hold back of ours: long enough for the engine to be away, short enough for
@@ -50,9 +54,7 @@ class WireBackend final : public Backend {
 
   ProcessNumber process_number() const override { return process_.number(); }
   unsigned port_count() const override { return static_cast<unsigned>(cables_.size()); }
-  std::uint32_t path_mtu() const override {
-    return config_.path_mtu == 0 ? kDefaultPathMtu : config_.path_mtu;
-  }
+  std::uint32_t path_mtu() const override { return path_mtu_; }
   std::uint64_t port_bits_per_second() const override {
     return config_.port_bits_per_second == 0 ? kDefaultBitsPerSecond : config_.port_bits_per_second;
   }
@@ -71,6 +73,7 @@ class WireBackend final : public Backend {
  private:
   std::uint32_t send_buffer_bytes() const;
   std::string open_cable(unsigned index);
+  std::string measure_interfaces();
   wire::FrameHeader header_for(const Route& route, core::TrafficClass traffic_class) const;
   void watch(int descriptor, std::uint32_t events, std::uint32_t tag);
   void send_waiting(unsigned index);
@@ -89,6 +92,7 @@ class WireBackend final : public Backend {
   WireTunnel tunnel_;
   InterfaceWatch interfaces_;
   bool has_interfaces_ = false;
+  std::uint32_t path_mtu_ = kDefaultPathMtu;
   std::vector<std::unique_ptr<WireCable>> cables_;
   BackendCounters counters_;
   MappedMemory memory_;
@@ -118,6 +122,24 @@ std::string WireBackend::open() {
   if (has_interfaces_ && interfaces_.works())
     watch(interfaces_.descriptor(), EPOLLIN, kInterfacesTag);
   advance_cables();
+  return measure_interfaces();
+}
+
+// Sockets take what we send; interfaces have a limit.
+std::string WireBackend::measure_interfaces() {
+  const std::uint32_t wanted = config_.path_mtu == 0 ? core::kMinPathMtu : config_.path_mtu;
+  path_mtu_ = config_.path_mtu == 0 ? kDefaultPathMtu : config_.path_mtu;
+  for (const PlaneConfig& plane : config_.planes) {
+    const std::uint32_t mtu = plane.wire_path.empty() ? interface_mtu(plane.interface) : 0;
+    if (mtu == 0) continue;
+    const std::uint32_t fits = mtu > kMostHeaders ? (mtu - kMostHeaders) / 4 * 4 : 0;
+    if (fits < wanted) {
+      return config_.name + ": packets of " + std::to_string(wanted) + " bytes do not fit " +
+             plane.interface + ", whose MTU of " + std::to_string(mtu) + " leaves " +
+             std::to_string(fits);
+    }
+    if (config_.path_mtu == 0) path_mtu_ = std::min(path_mtu_, std::bit_floor(fits));
+  }
   return {};
 }
 
