@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "json_writer.h"
 #include "text.h"
 
@@ -9,10 +11,20 @@ namespace mrc::tool::demo {
 namespace {
 
 constexpr std::size_t kElementBytes = 4;
+constexpr double kHeldByTheMachine = 0.5;
 
 std::string effect_text(const FaultEffect& effect) {
   const std::string back = effect.recovered ? fmt::format("{:.1f} s", effect.recovery_s) : "not";
   return fmt::format("{:>5.0f} %  {:>6.1f} s  {:>7}", 100 * effect.worst, effect.stall_s, back);
+}
+
+// How much of what its ports could carry the job received when nothing was broken, at best.
+double share_of_ports(const DrillResult& result, const Options& options) {
+  const double ports = options.mbps * 1e6 / 8 * options.planes * options.hosts;
+  double most = 0;
+  for (const FaultResult& fault : result.faults)
+    most = std::max(most, fault.effect.before / ports);
+  return most;
 }
 
 void print_table(const Verdict& verdict, const Options& options, const Terminal& out) {
@@ -45,7 +57,8 @@ void print_job(const char* name, const DrillResult& result) {
     fmt::print("  {}\n", what);
 }
 
-void write_drill(JsonWriter& json, const char* key, const DrillResult& result) {
+void write_drill(JsonWriter& json, const char* key, const DrillResult& result,
+                 const Options& options) {
   json.begin_object(key);
   json.value("rounds", result.rounds);
   json.value("moved_bytes", result.moved_bytes);
@@ -56,6 +69,7 @@ void write_drill(JsonWriter& json, const char* key, const DrillResult& result) {
   json.value("first_loss", result.first_loss);
   json.value("last_loss", result.last_loss);
   json.value("seconds", result.seconds);
+  json.value("share_of_ports", share_of_ports(result, options));
   json.begin_array("interruptions");
   for (const std::string& what : result.interruptions)
     json.value("", what);
@@ -92,6 +106,15 @@ void print_text(const Verdict& verdict, const Options& options, const Terminal& 
       "\nworst: lowest goodput of 0.2 s, as a share of before; stall: longest time with next to "
       "nothing; back:\nuntil it was what the fault leaves (within 30 %). A fault lasts {:g} s.\n\n",
       options.fault_s);
+  const double share = share_of_ports(verdict.mrc, options);
+  if (share < kHeldByTheMachine)
+    fmt::print(
+        "{}\n\n",
+        out.yellow(fmt::format(
+            "This machine is the limit: before a fault the job received only {:.0f} % of what the "
+            "ports carry.\nDips and times tell more about it than about the network; try --mbps "
+            "{:.0f}.",
+            100 * share, std::max(options.mbps * share, 1.0))));
   print_job("MRC", verdict.mrc);
   if (verdict.single_path) print_job("single path", *verdict.single_path);
   fmt::print("training: {} steps, loss {:.4f} to {:.4f}, {} the run without faults\n",
@@ -115,9 +138,9 @@ void print_json(const Verdict& verdict, const Options& options) {
   json.value("fault_seconds", options.fault_s);
   json.value("losses_equal", verdict.losses_are_equal());
   json.value("seconds", verdict.seconds);
-  write_drill(json, "mrc", verdict.mrc);
+  write_drill(json, "mrc", verdict.mrc, options);
   if (verdict.single_path) {
-    write_drill(json, "single_path", *verdict.single_path);
+    write_drill(json, "single_path", *verdict.single_path, options);
   } else {
     json.null("single_path");
   }
