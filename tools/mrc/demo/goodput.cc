@@ -58,10 +58,12 @@ FaultEffect effect_of(const Goodput& goodput, const FaultWindow& window) {
   bool dipped = false;
   for (double at_s = window.start_s; at_s + kWindowS <= window.end_s; at_s += kStepS) {
     const double rate = rate_at(at_s, kWindowS);
+    const bool stalls = rate < kStalled * effect.before;
     effect.worst = std::min(effect.worst, rate / effect.before);
-    stall_s = rate < kStalled * effect.before ? stall_s + kStepS : 0;
+    stall_s = stalls ? stall_s + kStepS : 0;
     effect.stall_s = std::max(effect.stall_s, stall_s);
-    if (!dipped && rate < enough) {
+    // A later dip may be noise of the machine, standing still is not.
+    if (stalls || (!dipped && rate < enough)) {
       dipped = true;
       effect.recovered = false;
     }

@@ -13,7 +13,6 @@ namespace mrc::tool::perf {
 namespace {
 
 using collective::Links;
-using collective::Memory;
 
 constexpr double kNsPerSecond = 1e9;
 

@@ -51,6 +51,17 @@ TEST(FaultEffect, TellsHowLongEverythingStood) {
   EXPECT_NEAR(effect.recovery_s, 2, 0.31);
 }
 
+TEST(FaultEffect, IsNotOverBeforeTheLastStall) {
+  const auto rate = [](double at_s) {
+    const bool stands = (at_s > 2 && at_s < 2.5) || (at_s > 3.5 && at_s < 5);
+    return stands ? 0.0 : 1000.0;
+  };
+  const FaultEffect effect = effect_of(told(8, rate), {.start_s = 2, .end_s = 8});
+  EXPECT_TRUE(effect.recovered);
+  EXPECT_NEAR(effect.recovery_s, 3, 0.31);
+  EXPECT_NEAR(effect.stall_s, 1.5, 0.31);
+}
+
 TEST(FaultEffect, MeasuresAgainstWhatTheFaultLeaves) {
   const Goodput goodput = told(8, [](double at_s) { return at_s > 2 ? 600.0 : 1000.0; });
   EXPECT_TRUE(effect_of(goodput, {.start_s = 2, .end_s = 8, .share_left = 0.75}).recovered);
