@@ -215,13 +215,18 @@ class Chaos:
         if not event.victim:
             self.lab.do("fault", f"{event.text} @0 for {int(event.lasts_s * 1000)}ms")
             return
-        pair, side = self.pairs[event.victim[0]], event.victim[1]
+        pair, side = self.victim(event.victim[0]), event.victim[1]
         if event.kind == "kill":
             pair.kill(side)
         elif event.kind == "stop":
             pair.stop(side, now + event.lasts_s)
         else:
             pair.kill_runner(side)
+
+    def victim(self, number):
+        """The pair with that number, or if it rests the next that does not."""
+        in_turn = self.pairs[number:] + self.pairs[:number]
+        return next((pair for pair in in_turn if pair.programs.get("client")), in_turn[0])
 
     def run(self):
         self.lab.do("up", "--hosts", str(FABRIC.hosts), "--planes", str(FABRIC.planes), "--t0",
