@@ -34,7 +34,6 @@ using fabric::InputError;
 using map::Results;
 
 constexpr double kMaxRate = 1e6;
-constexpr double kLeastWatchTimeout = 0.5;
 constexpr unsigned kMaxCount = 10'000'000;
 
 // Nothing could be found out. The number is that of wrong usage, which is the usual reason.
@@ -203,9 +202,7 @@ std::vector<std::string> MapCommand::agent_words(const fabric::TopologySpec& spe
   add("--t2", spec.t2);
   add("--count", count_);
   add("--rate", probing_.rate);
-  // A look that waits for lost probes longer than it lasts would come too late.
-  add("--timeout", watch_ ? std::min(probing_.timeout_s, std::max(every_s_, kLeastWatchTimeout))
-                          : probing_.timeout_s);
+  add("--timeout", probing_.timeout_s);
   if (all_) words.emplace_back("--all");
   if (!device_.empty()) add("--device", device_);
   if (watch_) {

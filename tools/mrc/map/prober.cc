@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
+#include <iterator>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace mrc::tool::map {
@@ -19,6 +22,10 @@ constexpr unsigned kWorkers = 32;
 // every sixteenth round only: no more evidence is needed, and waiting for it takes time.
 constexpr unsigned kSilent = 8;
 constexpr unsigned kSilentEvery = 16;
+// Where nothing is answered for a moment, the host or its network is busy with something else. So
+// few rounds are sent meanwhile that none is lost for lack of room: what is told is about cables.
+constexpr std::size_t kUnanswered = 4;
+constexpr Clock::duration kMoment = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -38,10 +45,14 @@ class Prober::Run {
       while (next_round(chosen, start)) {
         std::this_thread::sleep_until(start);
         send(chosen);
+        const std::lock_guard lock(mutex_);
+        under_way_.erase(under_way_.find(start));
+        settled_.notify_one();
       }
     } catch (...) {
       const std::lock_guard lock(mutex_);
       if (!failure_) failure_ = std::current_exception();
+      settled_.notify_all();
     }
   }
   void rethrow() const {
@@ -50,7 +61,13 @@ class Prober::Run {
 
  private:
   bool next_round(std::vector<std::size_t>& chosen, Clock::time_point& start) {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    const auto recent = [this] {
+      const auto first = under_way_.lower_bound(Clock::now() - kMoment);
+      return static_cast<std::size_t>(std::distance(first, under_way_.end()));
+    };
+    while (!failure_ && done_ < rounds_ && recent() >= kUnanswered)
+      settled_.wait_for(lock, kMoment / 10);
     if (failure_ || done_ == rounds_) return false;
     // Never faster than the rate, not even to make up for lost time.
     start = next_start_ = std::max(Clock::now(), next_start_ + interval_);
@@ -61,6 +78,7 @@ class Prober::Run {
       chosen.push_back(i);
     }
     ++done_;
+    under_way_.insert(start);
     return true;
   }
 
@@ -97,6 +115,8 @@ class Prober::Run {
   std::mutex mutex_;
   unsigned done_ = 0;
   Clock::time_point next_start_;
+  std::multiset<Clock::time_point> under_way_;  // rounds without all their answers, by their start
+  std::condition_variable settled_;
   std::exception_ptr failure_;
 };
 
