@@ -12,6 +12,9 @@
 namespace mrc::api_test {
 namespace {
 
+// ibv_reg_mr is a macro that mixes two enumerations.
+constexpr int kLocalWrite = IBV_ACCESS_LOCAL_WRITE;
+
 class VerbsTest : public DeviceTest {
  protected:
   ibv_qp_init_attr init_attr(ibv_cq* cq) {
@@ -174,7 +177,7 @@ TEST_F(VerbsTest, WhatCannotBeRegisteredIsRefused) {
   ASSERT_NE(hole, MAP_FAILED);
   ASSERT_EQ(munmap(hole, 8192), 0);
   EXPECT_EQ(error_of(hole, 8192, IBV_ACCESS_LOCAL_WRITE), EFAULT);
-  EXPECT_EQ(ibv_reg_mr(nullptr, memory.data(), 10, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(ibv_reg_mr(nullptr, memory.data(), 10, kLocalWrite), nullptr);
   EXPECT_EQ(ibv_reg_dmabuf_mr(pd_, 0, 10, 0, 0, 0), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
   EXPECT_EQ(ibv_dereg_mr(nullptr), EINVAL);
@@ -182,7 +185,7 @@ TEST_F(VerbsTest, WhatCannotBeRegisteredIsRefused) {
 
 TEST_F(VerbsTest, ParentsWithChildrenStay) {
   std::vector<std::uint8_t> memory(64);
-  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), kLocalWrite);
   ASSERT_NE(mr, nullptr);
   EXPECT_EQ(ibv_dealloc_pd(pd_), EBUSY);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
@@ -239,7 +242,7 @@ TEST_F(VerbsTest, SendsLandInReceives) {
   std::vector<std::uint8_t> memory(20'000);
   for (std::size_t i = 0; i < 5000; ++i)
     memory[i] = static_cast<std::uint8_t>(i * 13);
-  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), kLocalWrite);
   ASSERT_NE(mr, nullptr);
   ibv_sge to{.addr = reinterpret_cast<std::uintptr_t>(memory.data()) + 10'000,
              .length = 8000,
@@ -288,7 +291,7 @@ TEST_F(VerbsTest, AnEventGoesToTheContextOfItsQueuePair) {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
   std::vector<std::uint8_t> memory(64);
-  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), kLocalWrite);
   ASSERT_NE(mr, nullptr);
   ibv_sge sge{
       .addr = reinterpret_cast<std::uintptr_t>(memory.data()), .length = 8, .lkey = mr->lkey};
