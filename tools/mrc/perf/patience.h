@@ -3,7 +3,8 @@
 #pragma once
 
 #include <sched.h>
-#include <time.h>
+
+#include <ctime>
 
 namespace mrc::tool::perf {
 
