@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+LOOKS = 5
 WAIT_S = 240
 # What is down shows in a few probes; 1 % of loss takes hundreds (the default).
 FEW = ("--count", "60")
@@ -62,6 +63,17 @@ class MapTest(unittest.TestCase):
 
     def found(self, *flags):
         return {finding["part"]: finding["state"] for finding in self.map(*flags)["findings"]}
+
+    def assert_found(self, expected):
+        """Beside traffic on a machine short of processors, frames are lost in front of hosts that
+        do not get to read them, which is no fault of the fabric: another look must not find it."""
+        for _ in range(LOOKS):
+            found = self.found()
+            down = {part for part, state in found.items() if state == "down"}
+            self.assertEqual(down, {part for part, state in expected.items() if state == "down"})
+            if found == expected:
+                return
+        self.assertEqual(found, expected)
 
     def start(self, *words):
         process = subprocess.Popen([self.program, *words], text=True, stdout=subprocess.PIPE,
@@ -151,10 +163,10 @@ class WhileAJobRuns(MapTest):
     def test_traffic_is_no_fault_and_faults_are_found(self):
         self.up()
         self.start_traffic()
-        self.assertEqual(self.found(), {})
+        self.assert_found({})
         self.lab("cut", "t0:0/t1:2/plane:1")
         self.lab("loss", "t0:1/t1:0/plane:0", "1%")
-        self.assertEqual(self.found(), {"t0:0/t1:2/plane:1": "down", "t0:1/t1:0/plane:0": "lossy"})
+        self.assert_found({"t0:0/t1:2/plane:1": "down", "t0:1/t1:0/plane:0": "lossy"})
         programs = json.loads(self.lab("status", "--json"))["programs"]
         self.assertEqual(len(programs), 2)
 
