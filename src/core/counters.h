@@ -19,7 +19,7 @@ struct QpCounters {
   std::uint64_t lost_by_timeout = 0;
   std::uint64_t hedged = 0;    // sent once more, as everything waited for it on a slow path
   std::uint64_t trimmed = 0;   // trim NACKs
-  std::uint64_t refused = 0;   // other recoverable NACKs
+  std::uint64_t refused = 0;   // other recoverable NACKs, and refusals of the memory check
   std::uint64_t spurious = 0;  // declared lost, yet it had arrived
   std::uint64_t marked = 0;    // SACKs with SKIP_ONCE
   std::uint64_t probes_sent = 0;

@@ -11,6 +11,12 @@ namespace {
 constexpr std::uint32_t kHalfReceivedUnits = 0x80'0000;
 constexpr std::uint32_t kMessageCountMask = 0xFF'FFFF;
 
+// Refused is one message; the peer goes on with the others.
+bool peer_lives_on(CompletionStatus status) {
+  return status == CompletionStatus::kRemoteAccess ||
+         status == CompletionStatus::kRemoteInvalidRequest;
+}
+
 bool status_of_nak(std::uint8_t syndrome, CompletionStatus& status) {
   using enum CompletionStatus;
   switch (syndrome) {
@@ -243,16 +249,22 @@ Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
 Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   if (ack.syndrome == wire::kSyndromeAck) {
-    return {.drop = acknowledge(now, psn, ack.msn)};
+    const DropReason drop = acknowledge(now, psn, ack.msn);
+    return drop == DropReason::kNone ? sentence() : Verdict{.drop = drop};
   }
   Verdict verdict{.fatal = true};
   verdict.culprit = sequence_near(window_.oldest(), psn);
   if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
   // A packet may be SACKed and its operation refused later, so its message decides.
-  if (unfinished_message_with(verdict.culprit) == kNoMessage) {
-    return {.drop = DropReason::kStaleFeedback};
-  }
-  return verdict;
+  const std::uint64_t refused = unfinished_message_with(verdict.culprit);
+  if (refused == kNoMessage) return {.drop = DropReason::kStaleFeedback};
+  if (!peer_lives_on(verdict.status)) return verdict;
+  note_feedback(now);
+  const bool in_flight = window_.contains(verdict.culprit) &&
+                         window_.record(verdict.culprit).state == PacketState::kInFlight;
+  if (in_flight) declare_lost(now, verdict.culprit, LossCause::kDenied);
+  condemn(refused, verdict.status);
+  return sentence();
 }
 
 // A transport ACK says how many messages are complete and up to which PSN everything has arrived.
@@ -262,7 +274,7 @@ DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_do
   if (cumulative + window_psns_ < window_.oldest() || cumulative >= window_.next()) {
     return DropReason::kStaleFeedback;
   }
-  const std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
+  std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
   if (count > segmented_ - completed_) return DropReason::kStaleFeedback;
   if (count > 0) {
     const Message& newest = message(completed_ + count - 1);
@@ -274,6 +286,7 @@ DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_do
   }
   settled_bytes_ = 0;
   settle_up_to(now, cumulative);
+  count = std::min(count, condemned_ - completed_);  // refused stays refused
   for (std::uint64_t m = completed_; m < completed_ + count; ++m) {
     if (message(m).request.uses_receive()) ++immediates_completed_;
   }

@@ -93,6 +93,9 @@ void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
     case LossCause::kRefused:
       ++counters.refused;
       break;
+    case LossCause::kDenied:
+      ++counters.refused;
+      return;  // it went through the network well
     case LossCause::kLate:
       ++counters.hedged;
       return;

@@ -63,6 +63,7 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
   if (MRC_BUG(kErrorForgetsFlush)) posted_ = std::max(reported_, completed_);
   completed_ = segmented_ = posted_;
   message_open_ = started_ = probing_ = false;
+  condemned_ = kNoMessage;
   tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
 
@@ -99,6 +100,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
 bool Requester::may_send_new() const {
   const Sequence end = window_end() + (MRC_BUG(kWindowOneTooLong) ? 1 : 0);
   if (segmented_ == posted_ || window_.next() >= end || window_.free_records() == 0) return false;
+  if (condemned_ != kNoMessage) return false;
   if (message_open_ || !message(segmented_).request.uses_receive()) return true;
   const std::uint64_t in_flight = immediates_started_ - immediates_completed_;
   return in_flight < setup_.rts.max_wimm || MRC_BUG(kIgnoresImmediateLimit);
@@ -106,8 +108,25 @@ bool Requester::may_send_new() const {
 
 bool Requester::wants_to_send() const {
   if (!started_) return false;
-  const Sequence end = std::min(window_.next(), window_end());
+  const Sequence end = resend_end();
   return window_.first_lost(end) < end || may_send_new();
+}
+
+Sequence Requester::resend_end() const {
+  const Sequence end = std::min(window_.next(), window_end());
+  if (condemned_ == kNoMessage) return end;
+  return std::clamp(message(condemned_).first, window_.oldest(), end);
+}
+
+void Requester::condemn(std::uint64_t number, CompletionStatus status) {
+  if (number >= condemned_) return;
+  condemned_ = number;
+  condemned_for_ = status;
+}
+
+Requester::Verdict Requester::sentence() const {
+  if (condemned_ != completed_) return {};
+  return {.fatal = true, .status = condemned_for_, .culprit = message(condemned_).first};
 }
 
 // Messages follow each other in the sequence, so halving finds the last that starts at or before.
@@ -181,7 +200,7 @@ void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) 
 SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
                                  unsigned quantum, TxPacket& out) {
   if (!started_) return SendOutcome::kIdle;
-  const Sequence end = std::min(window_.next(), window_end());
+  const Sequence end = resend_end();
   const Sequence lost = window_.first_lost(end);
   const bool again = lost < end;
   if (!again) {

@@ -15,6 +15,10 @@
 //               is not blamed, since the SACK may have been what was lost
 //   time-out    nothing made progress for the retry interval
 // What is not lost but late, and holds up everything else, is sent once more on another path.
+//
+// A message that the peer refuses, and lives on (docs/adr/0005), is condemned: nothing of it or
+// behind it is sent any more, and the queue pair fails when all before it is complete. So what was
+// posted before a faulty request is done, and the first completion with an error names the fault.
 // When no feedback comes at all, a tail probe fetches a SACK so that these rules can speak.
 #pragma once
 
@@ -141,7 +145,8 @@ class Requester {
     kTimeout,
     kTrimmed,
     kRefused,
-    kLate,  // on its way, but we do not wait for it
+    kDenied,  // by the memory check: never to be sent again
+    kLate,    // on its way, but we do not wait for it
   };
   struct PendingProbe {  // silence speaks against its path
     std::uint16_t id = 0;
@@ -178,6 +183,11 @@ class Requester {
   // The message that holds a sent packet and is not complete; kNoMessage when there is none.
   static constexpr std::uint64_t kNoMessage = ~std::uint64_t{0};
   std::uint64_t unfinished_message_with(Sequence seq) const;
+  // What may be sent again ends here.
+  Sequence resend_end() const;
+  void condemn(std::uint64_t number, CompletionStatus status);
+  // Fatal once all before the condemned message is complete.
+  Verdict sentence() const;
   bool work_outstanding() const { return completed_ < posted_; }
   bool awaiting_feedback() const { return window_.in_flight() > 0 || completed_ < segmented_; }
   DurationNs retry_base() const;
@@ -229,7 +239,9 @@ class Requester {
   std::uint64_t posted_ = 0;
   std::uint64_t immediates_started_ = 0;
   std::uint64_t immediates_completed_ = 0;
-  bool message_open_ = false;  // message(segmented_) is partly sent
+  bool message_open_ = false;             // message(segmented_) is partly sent
+  std::uint64_t condemned_ = kNoMessage;  // the earliest message that was refused
+  CompletionStatus condemned_for_ = CompletionStatus::kSuccess;
 
   std::uint32_t window_psns_ = 0;
   std::uint32_t newest_received_units_ = 0;  // of the newest SACK, with the packets it had seen

@@ -168,5 +168,31 @@ TEST(Endpoint, RefusesAWriteOutsideTheRegionAndNamesTheReason) {
   EXPECT_EQ(pair.status(1).state, core::QpState::kReadyToSend);
 }
 
+// Before the refusal arrives, the sender has heard nothing of the writes before: each end of the
+// wire must see them done, and the first error must be that of the culprit.
+TEST(Endpoint, CompletesWhatWasPostedBeforeARefusedWrite) {
+  Pair pair;
+  bool lost_once = false;
+  pair.deliver = [&](int from, const core::TxPacket& packet) {
+    const bool first = from == 0 && !lost_once && wire::is_write(packet.packet.bth.opcode);
+    lost_once = lost_once || first;
+    return !first;
+  };
+  pair.write(1, 100);
+  pair.write(2, 100);
+  pair.write(3, 100, Pair::kMemoryBytes - 50);
+  pair.write(4, 100, Pair::kMemoryBytes - 50);
+  pair.write(5, 100);
+  ASSERT_TRUE(pair.run_until_completions(5, kSecondNs));
+  const auto& done = pair.side(0).completions;
+  EXPECT_EQ(done[0].status, CompletionStatus::kSuccess);
+  EXPECT_EQ(done[1].status, CompletionStatus::kSuccess);
+  EXPECT_EQ(done[2].status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(done[3].status, CompletionStatus::kFlushed);
+  EXPECT_EQ(done[4].status, CompletionStatus::kFlushed);
+  EXPECT_TRUE(same_bytes(pair, 100));
+  EXPECT_EQ(pair.status(0).state, core::QpState::kError);
+}
+
 }  // namespace
 }  // namespace mrc::test
