@@ -72,10 +72,6 @@ if(MRC_SANITIZE OR MRC_FUZZ)
     list(APPEND sanitize -fsanitize=${MRC_SANITIZE} -fno-sanitize-recover=all -fno-sanitize=vptr)
   endif()
   target_link_options(mrc_options INTERFACE ${sanitize})
-  if(MRC_SANITIZE MATCHES "thread")
-    # Tests that replace operator new do so in front of this sanitizer's own, which is not weak.
-    target_link_options(mrc_options INTERFACE -Wl,-z,muldefs)
-  endif()
   if(MRC_FUZZ)
     list(APPEND sanitize -fsanitize=fuzzer-no-link)
   endif()
@@ -95,3 +91,11 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   target_compile_options(mrc_options INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
   target_link_options(mrc_options INTERFACE -Wl,-z,relro -Wl,-z,now)
 endif()
+
+# For programs that replace operator new: ThreadSanitizer's own, which clang++ links and clang does
+# not, would stand in their way.
+function(mrc_replaces_operator_new target)
+  if(MRC_SANITIZE MATCHES "thread")
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+  endif()
+endfunction()

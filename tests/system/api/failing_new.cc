@@ -10,20 +10,20 @@ namespace {
 thread_local unsigned countdown = 0;
 thread_local bool has_fired = false;
 
-[[maybe_unused]] bool fails_now() {
+bool fails_now() {
   if (countdown == 0 || --countdown > 0) return false;
   has_fired = true;
   return true;
 }
 
-[[maybe_unused]] void* allocate(std::size_t size, std::size_t alignment) {
+void* allocate(std::size_t size, std::size_t alignment) {
   if (fails_now()) return nullptr;
   if (size == 0) size = 1;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(size);
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
 }
 
-[[maybe_unused]] void* allocate_or_throw(std::size_t size, std::size_t alignment) {
+void* allocate_or_throw(std::size_t size, std::size_t alignment) {
   void* memory = allocate(size, alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -41,14 +41,6 @@ FailingNew::~FailingNew() { countdown = 0; }
 bool FailingNew::fired() const { return has_fired; }
 
 }  // namespace mrc::api_test
-
-// The run-time part of ThreadSanitizer has these functions itself; there memory never fails.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define MRC_THREAD_SANITIZER 1
-#endif
-#endif
-#if !defined(MRC_THREAD_SANITIZER) && !defined(__SANITIZE_THREAD__)
 
 using mrc::api_test::allocate;
 using mrc::api_test::allocate_or_throw;
@@ -81,4 +73,3 @@ void operator delete[](void* memory, std::size_t /*size*/,
   std::free(memory);
 }
 
-#endif
