@@ -104,7 +104,8 @@ HostEnvironment host_environment(const Directory& directory, unsigned host, Swit
                   {"MRC_LAB_HOST", std::to_string(host)},
                   {"MRC_LAB_ADDRESS", management_address(switches, host)},
                   {"MRC_LAB_GID", text_of(host_address(0, host))}},
-          .unset = {"MRC_IFACES", "MRC_PLANES", "MRC_EVS", "MRC_STATE_DIR"}};
+          // Hosts that do not agree about these do not reach each other.
+          .unset = {"MRC_IFACES", "MRC_PLANES", "MRC_EVS", "MRC_PORT", "MRC_STATE_DIR"}};
 }
 
 }  // namespace mrc::lab
