@@ -5,19 +5,17 @@ Usage: ctld_test.py <mrc> [unittest arguments]
 """
 
 import json
-import os
 import pathlib
 import random
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
-WAIT_S = 120
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import labs  # noqa: E402  (found through the line above)
+import programs  # noqa: E402
+from programs import WAIT_S  # noqa: E402
 
 GOOD = """\
 disabled_ports = [4]
@@ -40,70 +38,29 @@ base_rtt = 12000
 """
 
 
-def free_tcp_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def is_listening(port):
-    wanted = f":{port:04X} "
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table, encoding="ascii") as file:
-            if any(wanted in line and " 0A " in line for line in file):
-                return True
-    return False
-
-
-class Node(unittest.TestCase):
+class Node(programs.ToolTest):
     """A device of its own for each test."""
 
-    program = None
-
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mrc-ctld-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.file = self.folder / "controller.toml"
+        super().setUp()
+        self.file = pathlib.Path(self.folder, "controller.toml")
         self.file.write_text(GOOD, encoding="utf-8")
-        state = self.folder / "state"
+        state = pathlib.Path(self.folder, "state")
         state.mkdir()
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("MRC_")}
-        self.environment.update(MRC_STATE_DIR=str(state), XDG_CONFIG_HOME=str(self.folder),
-                                MRC_PORT=str(random.SystemRandom().randrange(10_000, 30_000)))
+        self.environment = programs.device_environment(state)
         self.prefix = []
 
-    def run_tool(self, *words):
-        return subprocess.run([*self.prefix, self.program, *words], env=self.environment,
-                              text=True, capture_output=True, timeout=WAIT_S, check=False)
+    def command(self, *words):
+        return [*self.prefix, self.program, *words]
 
     def ctl(self, *words):
-        done = self.run_tool("ctl", *words)
-        self.assertEqual(done.returncode, 0, f"{words}: {done.stderr}")
-        return done.stdout
+        return self.must("ctl", *words)
 
     def shown(self):
         return json.loads(self.ctl("show", "--json", "--evs"))
 
     def states(self, profile=7):
         return [ev["state"] for ev in json.loads(self.ctl("show", str(profile), "--json"))["evs"]]
-
-    def refused(self, status, *words):
-        done = self.run_tool("ctld", *words)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        return done.stderr
-
-    def start(self, *words):
-        process = subprocess.Popen([*self.prefix, self.program, *words], env=self.environment,
-                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate(timeout=WAIT_S)
 
     def start_daemon(self):
         daemon = self.start("ctld", str(self.file))
@@ -157,7 +114,7 @@ class Files(Node):
         self.ctl("ev", "deny", "7", "0")
         self.assertEqual(self.states(), ["denied", "denied", "denied", "good"])
         self.file.write_text(GOOD.replace('"1", "port=3"', '"1"'), encoding="utf-8")
-        done = self.run_tool("ctld", "--reload")
+        done = self.tool("ctld", "--reload")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("reloaded", daemon.stdout.readline())
         # What was denied by hand is for the hand to allow.
@@ -189,15 +146,15 @@ class Files(Node):
 
     def test_a_broken_file_at_the_start_is_one_line(self):
         self.file.write_text("x = 1\n", encoding="utf-8")
-        self.assertIn(f"{self.file}:1:", self.refused(2, str(self.file)))
-        self.assertIn(f"{self.file}:1:", self.refused(2, "--check", str(self.file)))
-        self.refused(2, str(self.folder / "none.toml"))
-        self.refused(2)
+        self.assertIn(f"{self.file}:1:", self.refused(2, "ctld", str(self.file)))
+        self.assertIn(f"{self.file}:1:", self.refused(2, "ctld", "--check", str(self.file)))
+        self.refused(2, "ctld", f"{self.folder}/none.toml")
+        self.refused(2, "ctld")
         self.assertEqual(self.shown()["ev_profiles"], [])
 
     def test_what_somebody_else_made_is_not_taken_over(self):
         self.ctl("ev", "create", "7", "--mode", "auto")
-        self.assertIn("already", self.refused(1, str(self.file)))
+        self.assertIn("already", self.refused(1, "ctld", str(self.file)))
         document = self.shown()
         self.assertEqual(document["formats"], [])
         self.assertEqual([p["mode"] for p in document["ev_profiles"]], ["auto"])
@@ -205,9 +162,9 @@ class Files(Node):
 
 class Life(Node):
     def test_one_for_each_device(self):
-        self.assertIn("no controller", self.refused(1, "--reload"))
+        self.assertIn("no controller", self.refused(1, "ctld", "--reload"))
         daemon, _ = self.start_daemon()
-        self.assertIn(f"process {daemon.pid} controls", self.refused(1, str(self.file)))
+        self.assertIn(f"process {daemon.pid} controls", self.refused(1, "ctld", str(self.file)))
         daemon.kill()
         daemon.wait(timeout=WAIT_S)
         _, line = self.start_daemon()
@@ -236,17 +193,9 @@ class Events(Node):
 
     def setUp(self):
         super().setUp()
-        self.base = str(self.folder / "l")
-        self.lab("up", "--hosts", "4", "--planes", "2")
-        self.addCleanup(self.lab, "down")
-
-    def lab(self, verb, *rest):
-        done = subprocess.run([self.program, "lab", verb, "--dir", self.base, *rest], text=True,
-                              capture_output=True, timeout=WAIT_S, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-
-    def inside(self, host):
-        return [self.program, "lab", "exec", "--dir", self.base, str(host)]
+        self.lab = labs.Lab(self.program, f"{self.folder}/l")
+        self.addCleanup(self.lab.close)
+        self.lab.do("up", "--hosts", "4", "--planes", "2")
 
     def test_events_are_logged_in_words(self):
         # All ways from host 2 (at T0 1) to host 0 (at T0 0).
@@ -256,22 +205,16 @@ class Events(Node):
             '[[format]]\nid = 1\nmode = "srv6"\nwidths = [32, 16, 16, 16, 16, 16, 16]\n'
             '[[ev_profile]]\nid = 5\nmode = "explicit"\nformat = 1\nmin_active = 1\n'
             f"evs = [{evs}]\n", encoding="utf-8")
-        self.prefix = self.inside(2)
+        self.prefix = self.lab.words("exec", "2")
         daemon, _ = self.start_daemon()
-        port = free_tcp_port()
-        perf = ("perf", "write_bw", "-p", str(port), "-D", "1000")
-        client_prefix, self.prefix = self.prefix, self.inside(0)
-        self.start(*perf)
-        deadline = time.monotonic() + WAIT_S
-        while not is_listening(port):
-            self.assertLess(time.monotonic(), deadline, "no server")
-            time.sleep(0.05)
-        self.prefix = client_prefix
-        self.start(*perf, "--ev-profile", "5", "127.0.0.1")
-        self.lab("cut", "t0:1/t1:2/plane:1")
+        port = programs.free_tcp_port()
+        self.lab.start_server(0, port, "write_bw", "-D", "1000")
+        self.start("perf", "write_bw", "-p", str(port), "-D", "1000", "--ev-profile", "5",
+                   "127.0.0.1")
+        self.lab.do("cut", "t0:1/t1:2/plane:1")
         wanted = "EV 2:fc00:2:1001:8002:1000:100:: (port 2, t0:1 t1:2 t0:0 host port 0) is "
         self.expect(daemon, wanted + "assumed bad")
-        self.lab("heal", "all")
+        self.lab.do("heal", "all")
         self.expect(daemon, wanted + "good")
         out = self.stop(daemon)
         self.assertRegex(out.splitlines()[-1], r"ends after \d+ events; what is set stays")
@@ -291,5 +234,4 @@ class Events(Node):
 
 
 if __name__ == "__main__":
-    Node.program = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    programs.main()

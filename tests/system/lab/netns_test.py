@@ -10,16 +10,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-import unittest
 
 import lab_test
-from lab_test import WAIT_S, eventually
-
-SKIPPED = 77
-PORT = 18515
-SERVER = "10.0.0.1"  # host 0, as other hosts reach it
+import programs  # found through lab_test
+from programs import WAIT_S, eventually
 
 
 def namespaces():
@@ -29,6 +24,7 @@ def namespaces():
 
 class Netns(lab_test.Lab):
     switch = None
+    server = "10.0.0.1"
 
     def setUp(self):
         super().setUp()
@@ -40,28 +36,8 @@ class Netns(lab_test.Lab):
     def own_namespaces(self):
         return sorted(namespaces() - self.before)
 
-    def is_listening(self, host, port):
-        shown = self.must("exec", host, "cat", "/proc/net/tcp", "/proc/net/tcp6")
-        return any(f":{port:04X} " in line and " 0A " in line for line in shown.splitlines())
-
-    def perf(self, *flags, port=PORT):
-        """A server in host 0 and a client in host 2, across both tiers."""
-        words = (self.program, "perf", "write_bw", "-p", str(port), *flags)
-        server = self.start("exec", "0", *words)
-        eventually(lambda: server.poll() is not None or self.is_listening("0", port), "no server")
-        if server.poll() is not None:
-            self.fail(server.communicate()[1])
-        return server, self.start("exec", "2", *words, "--json", SERVER)
-
-    def finish(self, server, client):
-        out, err = client.communicate(timeout=WAIT_S)
-        self.assertEqual(client.returncode, 0, err)
-        server_err = server.communicate(timeout=WAIT_S)[1]
-        self.assertEqual(server.returncode, 0, server_err)
-        return json.loads(out)
-
     def frames(self, plane):
-        return self.status()["planes"][plane]["frames"]
+        return self.lab.status()["planes"][plane]["frames"]
 
     def wait_for_frames(self, client, count):
         """Until each plane has carried so many more; on a slow machine the client may be done."""
@@ -83,13 +59,13 @@ class Common:
         self.must("reboot", "t1:2/plane:1", "--for", "300ms")
         time.sleep(0.5)
         self.must("cut", "host:2/plane:1")
-        eventually(lambda: [p["state"] for p in self.status()["ports"]
+        eventually(lambda: [p["state"] for p in self.lab.status()["ports"]
                             if (p["host"], p["plane"]) == (2, 1)] == ["down"], "the port is up")
         time.sleep(0.3)
         self.must("heal", "all")
         self.wait_for_frames(client, 200)
         self.finish(server, client)
-        self.assertEqual(self.status()["links"], [])
+        self.assertEqual(self.lab.status()["links"], [])
 
     def test_frames_on_a_switch_are_plain_srv6(self):
         if shutil.which("tshark") is None:
@@ -100,8 +76,7 @@ class Common:
         eventually(lambda: os.path.exists(file), "no file")
         self.finish(*self.perf("-s", "64K", "-n", "8"))
         capture.send_signal(signal.SIGINT)
-        err = capture.communicate(timeout=WAIT_S)[1]
-        self.assertEqual(capture.returncode, 0, err)
+        programs.finish(capture)
         shown = subprocess.run(
             ["tshark", "-r", file, "-Y", "ipv6.nxt == 41", "-T", "fields", "-e", "ipv6.dst", "-e",
              "ipv6.nxt", "-e", "udp.dstport"], capture_output=True, text=True, timeout=WAIT_S,
@@ -123,7 +98,7 @@ class Common:
         out = self.must("exec", "1", "sh", "-c", "ip -br link && echo $MRC_LAB_ADDRESS")
         self.assertIn("nic1", out)
         self.assertTrue(out.endswith("10.0.0.2\n"), out)
-        pairs = [self.perf("-s", "64K", "-D", "2", port=PORT + n) for n in range(3)]
+        pairs = [self.perf("-s", "64K", "-D", "2") for _ in range(3)]
         for pair in pairs:
             self.finish(*pair)
 
@@ -134,8 +109,8 @@ class Common:
         self.assertEqual(self.own_namespaces(), [])
         for way_out in ("down", "up"):
             self.up()
-            os.kill(self.status()["process"], signal.SIGKILL)
-            eventually(lambda: "dead" in self.lab("status").stderr, "the lab lives")
+            os.kill(self.lab.status()["process"], signal.SIGKILL)
+            eventually(lambda: "dead" in self.tool("status").stderr, "the lab lives")
             if way_out == "down":
                 self.must("down")
             else:
@@ -150,24 +125,24 @@ class KernelSwitches(Common, Netns):
     def test_loss_and_one_direction(self):
         self.up()
         self.assertIn("damage", self.refused(2, "fault", "t0:0/t1:1/plane:0 corrupt 1% @0"))
-        result = self.lab("loss", "t0:0/t1:1/plane:0", "20%")
+        result = self.tool("loss", "t0:0/t1:1/plane:0", "20%")
         if result.returncode != 0:
             self.assertIn("cls_bpf", result.stderr)
             self.skipTest(result.stderr.strip())
         self.must("fault", "t1:2>t0:1/plane:1 down @0")
         self.must("degrade", "t0:1/t1:0/plane:0", "50%")
         self.finish(*self.perf("-s", "256K", "-n", "60"))
-        self.assertEqual({link["condition"] for link in self.status()["links"]},
+        self.assertEqual({link["condition"] for link in self.lab.status()["links"]},
                          {"loss 20 %", "down", "rate 50 %"})
         self.must("heal", "all")
-        self.assertEqual(self.status()["links"], [])
+        self.assertEqual(self.lab.status()["links"], [])
 
 
 class OurSwitches(Common, Netns):
     switch = "mrc"
 
 
-class PlainCable(lab_test.Lab):
+class PlainCable(programs.ToolTest):
     """Two devices whose cable is a pair of interfaces, without a lab and without SRv6."""
 
     def setUp(self):
@@ -186,6 +161,9 @@ class PlainCable(lab_test.Lab):
     def ip(*words):
         subprocess.run(["ip", *words], check=True, timeout=WAIT_S)
 
+    def command(self, number, *words):
+        return ["ip", "netns", "exec", self.spaces[number - 1], self.program, *words]
+
     def perf(self, number, *words):
         config = os.path.join(self.folder, f"{number}.toml")
         with open(config, "w", encoding="utf-8") as file:
@@ -195,12 +173,8 @@ port_rate = "100M"
 directory = "{self.folder}/state{number}"
 plane = [{{ address = "fd00::{number}/64", interface = "e0" }}]
 """)
-        process = subprocess.Popen(
-            ["ip", "netns", "exec", self.spaces[number - 1], self.program, "perf", "write_bw",
-             "-s", "64K", "-D", "3", *words], text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=dict(os.environ, MRC_CONFIG=config))
-        self.addCleanup(self.end, process)
-        return process
+        return self.start(number, "perf", "write_bw", "-s", "64K", "-D", "3", *words,
+                          env=dict(os.environ, MRC_CONFIG=config))
 
     def sent_bytes(self):
         shown = subprocess.run(["ip", "-n", self.spaces[1], "-s", "-j", "link", "show", "e0"],
@@ -227,9 +201,8 @@ plane = [{{ address = "fd00::{number}/64", interface = "e0" }}]
         before = self.sent_bytes()
         eventually(lambda: client.poll() is not None or self.sent_bytes() > before + 1_000_000,
                    "it did not come back")
-        out, err = client.communicate(timeout=WAIT_S)
-        self.assertEqual(client.returncode, 0, err)
-        self.assertEqual(server.wait(timeout=WAIT_S), 0)
+        out = programs.finish(client)
+        programs.finish(server)
         # What fits the interfaces' 1,500 bytes.
         self.assertEqual(json.loads(out)["mtu_bytes"], 1024, out)
 
@@ -246,8 +219,7 @@ class BadInput(lab_test.Lab):
 def check_machine():
     """Leaves with status 77 where the tests cannot run, whatever our program does."""
     if os.geteuid() != 0:
-        print("skipped: needs root")
-        sys.exit(SKIPPED)
+        programs.skip("needs root")
     trial = f"mrc-trial-{os.getpid()}"
     steps = [
         f"ip netns add {trial}",
@@ -261,16 +233,13 @@ def check_machine():
         for step in steps:
             done = subprocess.run(step.split(), capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                print(f"skipped: {step}: {done.stderr.strip()}")
-                sys.exit(SKIPPED)
+                programs.skip(f"{step}: {done.stderr.strip()}")
     except FileNotFoundError as missing:
-        print(f"skipped: {missing}")
-        sys.exit(SKIPPED)
+        programs.skip(str(missing))
     finally:
         subprocess.run(["ip", "netns", "del", trial], capture_output=True, check=False)
 
 
 if __name__ == "__main__":
-    lab_test.Lab.program = os.path.abspath(sys.argv.pop(1))
     check_machine()
-    unittest.main(verbosity=2)
+    programs.main()

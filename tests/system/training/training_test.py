@@ -5,16 +5,16 @@ Usage: training_test.py <mrc> <mrc-training> [unittest arguments]
 """
 
 import json
-import os
-import shutil
+import pathlib
 import signal
-import socket
-import subprocess
 import sys
-import tempfile
-import unittest
 
-WAIT_S = 240
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import labs  # noqa: E402  (found through the line above)
+import programs  # noqa: E402
+from programs import WAIT_S  # noqa: E402
+
 HOSTS = 4
 STEPS = 60
 # Across both tiers at every hop of the ring, so that every cut meets traffic.
@@ -30,48 +30,23 @@ FAULTS = {
 }
 
 
-def free_tcp_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Training(unittest.TestCase):
-    program = None
+class Training(labs.LabTest):
     training = None
     flags = ()
     faults = FAULTS
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="mrc-training-test-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.addCleanup(self.lab, "down")
-        done = self.lab("up", "--hosts", str(HOSTS), "--planes", "2", *self.flags)
+        super().setUp()
+        done = self.lab.attempt("up", "--hosts", str(HOSTS), "--planes", "2", *self.flags)
         if self.flags and done.returncode != 0:
             self.skipTest(done.stderr.strip())  # no rights, or a kernel without SRv6
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def lab(self, verb, *words):
-        return subprocess.run([self.program, "lab", verb, "--dir", self.folder, *words],
-                              capture_output=True, text=True, timeout=WAIT_S, check=False)
-
-    def start(self, host, *command):
-        process = subprocess.Popen([self.program, "lab", "exec", "--dir", self.folder, str(host),
-                                    *command], text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate(timeout=WAIT_S)
-
     def start_training(self, *flags):
-        address = self.lab("exec", str(RING[0]), "printenv", "MRC_LAB_ADDRESS").stdout.strip()
-        root = f"{address}:{free_tcp_port()}"
-        return [self.start(host, self.training, "--json", "--rank", str(rank), "--ranks",
-                           str(HOSTS), "--root", root, "--timeout", str(WAIT_S), *flags)
+        address = self.lab.do("exec", str(RING[0]), "printenv", "MRC_LAB_ADDRESS").strip()
+        root = f"{address}:{programs.free_tcp_port()}"
+        return [self.lab.start(host, self.training, "--json", "--rank", str(rank), "--ranks",
+                               str(HOSTS), "--root", root, "--timeout", str(WAIT_S), *flags)
                 for rank, host in enumerate(RING)]
 
     def train(self, faults):
@@ -83,17 +58,14 @@ class Training(unittest.TestCase):
             seen.append(message.get("bits") or message["parameters"])
             fault = faults.get(message.get("step"))
             if fault:
-                done = self.lab(*fault)
-                self.assertEqual(done.returncode, 0, done.stderr)
+                self.lab.do(*fault)
         for process in ranks:
-            _, err = process.communicate(timeout=WAIT_S)
-            self.assertEqual(process.returncode, 0, err)
+            programs.finish(process)
         self.assertEqual(len(seen), STEPS + 1)
         return seen
 
     def dropped(self):
-        status = json.loads(self.lab("status", "--json").stdout)
-        return sum(sum(plane["dropped"].values()) for plane in status["planes"])
+        return sum(sum(plane["dropped"].values()) for plane in self.lab.status()["planes"])
 
     def test_losses_are_bit_identical_with_cables_cut(self):
         undisturbed = self.train({})
@@ -114,12 +86,9 @@ class Training(unittest.TestCase):
 
     def test_collectives_of_all_hosts_by_one_command(self):
         for operation in ("allreduce", "alltoall"):
-            done = subprocess.run(
-                [self.program, "perf", operation, "--lab", "lab", "--lab-dir", self.folder, "-b",
-                 "1K", "-e", "64K", "-f", "64", "-n", "2", "-w", "1", "--json", "--verify-all"],
-                capture_output=True, text=True, timeout=WAIT_S, check=False)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            report = json.loads(done.stdout)
+            report = json.loads(self.must(
+                "perf", operation, "--lab", "lab", "--lab-dir", self.lab.folder, "-b", "1K", "-e",
+                "64K", "-f", "64", "-n", "2", "-w", "1", "--json", "--verify-all"))
             self.assertEqual((report["ranks"], report["wrong"]), (HOSTS, 0))
             self.assertEqual(len(report["results"]), 2)
 
@@ -132,6 +101,4 @@ class TrainingOverKernelSwitches(Training):
 
 
 if __name__ == "__main__":
-    Training.program = os.path.abspath(sys.argv.pop(1))
-    Training.training = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    programs.main(Training, "training")
