@@ -50,10 +50,13 @@ class Lab:
             raise programs.Failed(f"no server: {server.communicate()[1]}")
         return server
 
+    def end_programs(self):
+        for process in self.processes:
+            programs.end(process)
+
     def close(self):
         try:
-            for process in self.processes:
-                programs.end(process)
+            self.end_programs()
         finally:
             self.attempt("down")
 

@@ -58,10 +58,11 @@ def is_listening(port):
 
 
 def eventually(done, what, wait_s=WAIT_S):
+    """Waits; `what` is the complaint if it does not come about, or a function that tells it."""
     deadline = time.monotonic() + wait_s
     while not done():
         if time.monotonic() > deadline:
-            raise Failed(what)
+            raise Failed(what() if callable(what) else what)
         time.sleep(0.02)
 
 

@@ -16,15 +16,16 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 
-from chaos_plan import Fabric, make_plan
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import labs  # noqa: E402  (found through the line above)
+import programs  # noqa: E402
+from chaos_plan import Fabric, make_plan  # noqa: E402
 
 FABRIC = Fabric()
 TICK_S = 0.02
@@ -36,48 +37,6 @@ SIZES = ("4K", "64K", "100001", "1M")
 
 class Problem(Exception):
     """One line that ends the run."""
-
-
-def free_tcp_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def is_listening(port):
-    wanted = f":{port:04X} "
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table, encoding="ascii") as file:
-            if any(wanted in line and " 0A " in line for line in file):
-                return True
-    return False
-
-
-class Lab:
-    def __init__(self, mrc, base):
-        self.mrc = mrc
-        self.base = base
-
-    def words(self, verb, *rest):
-        return [self.mrc, "lab", verb, "--dir", self.base, *rest]
-
-    def do(self, verb, *rest):
-        done = subprocess.run(self.words(verb, *rest), capture_output=True, text=True,
-                              timeout=PATIENCE_S, check=False)
-        if done.returncode != 0:
-            raise Problem(f"mrc lab {verb} {' '.join(rest)}: {done.stderr.strip()}")
-        return done.stdout
-
-    def start(self, host, *command):
-        return subprocess.Popen(self.words("exec", str(host), self.mrc, *command), text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def healthy(self):
-        """Whether all faults are over; the mapper has the last word."""
-        done = subprocess.run([self.mrc, "map", "--lab", "lab", "--dir", self.base, "--count",
-                               "50"], capture_output=True, text=True, timeout=PATIENCE_S,
-                              check=False)
-        return done.returncode == 0, (done.stdout + done.stderr).strip()
 
 
 class Pair:
@@ -100,22 +59,22 @@ class Pair:
 
     def begin(self, now):
         receiver, sender = self.rng.sample(self.hosts, 2)
-        self.port = free_tcp_port()
+        self.port = programs.free_tcp_port()
         self.begun = now
         self.killed = False
         self.deadline = now + PATIENCE_S
         self.sender = sender
         self.size = self.rng.choice(SIZES)
-        self.programs["server"] = self.lab.start(receiver, "perf", "write_imm", "-p",
-                                                 str(self.port))
+        self.programs["server"] = self.lab.start_tool(receiver, "perf", "write_imm", "-p",
+                                                      str(self.port))
 
     def step(self, now):
         for side in [side for side, until in self.stopped.items() if until <= now]:
             self.go_on(side)
         server, client = self.programs["server"], self.programs.get("client")
         if client is None and server.poll() is None:
-            if is_listening(self.port):
-                self.programs["client"] = self.lab.start(
+            if programs.is_listening(self.port):
+                self.programs["client"] = self.lab.start_tool(
                     self.sender, "perf", "write_imm", "--verify-all", "-p", str(self.port), "-s",
                     self.size, "-D", str(RUN_S), "--json", "127.0.0.1")
         elif all(program.poll() is not None for program in self.programs.values()):
@@ -187,11 +146,6 @@ class Pair:
         del self.stopped[side]
         self.signal_program(side, signal.SIGCONT)
 
-    def end(self):
-        for program in self.programs.values():
-            program.kill()
-            program.communicate()
-
 
 def last_line(text):
     lines = text.strip().splitlines()
@@ -201,7 +155,7 @@ def last_line(text):
 class Chaos:
     def __init__(self, options, folder):
         self.options = options
-        self.lab = Lab(options.mrc, os.path.join(folder, "l"))
+        self.lab = labs.Lab(options.mrc, os.path.join(folder, "l"))
         self.plan = make_plan(options.seed, options.seconds, FABRIC, options.least_ways)
         self.pairs = [Pair(self.lab, number, hosts, random.Random(f"{options.seed}/{number}"))
                       for number, hosts in enumerate(FABRIC.pairs())]
@@ -266,25 +220,25 @@ class Chaos:
                 time.sleep(TICK_S)
         if [pair.runs - 1 for pair in self.pairs] != before:
             raise Problem("a run after all faults did not succeed")
-        healthy, words = self.lab.healthy()
-        if not healthy:
-            raise Problem(f"mrc map after all faults: {' '.join(words.split())}")
-        dropped = json.loads(self.lab.do("status", "--json"))["planes"]
-        strange = sum(plane["dropped"][cause] for plane in dropped
+        mapped = programs.run([self.options.mrc, "map", "--lab", "lab", "--dir", self.lab.folder,
+                               "--count", "50"])
+        if mapped.returncode != 0:
+            words = (mapped.stdout + mapped.stderr).split()
+            raise Problem(f"mrc map after all faults: {' '.join(words)}")
+        strange = sum(plane["dropped"][cause] for plane in self.lab.status()["planes"]
                       for cause in ("malformed", "no_route", "hop_limit"))
         if strange:
             raise Problem(f"{strange} frames that no switch should have seen")
 
     def clean_up(self):
-        for pair in self.pairs:
-            pair.end()
+        self.lab.end_programs()
         self.lab.do("down")
-        if os.path.exists(self.lab.base):
-            left = [os.path.join(*entry[:1], name) for entry in os.walk(self.lab.base)
+        if os.path.exists(self.lab.folder):
+            left = [os.path.join(*entry[:1], name) for entry in os.walk(self.lab.folder)
                     for name in entry[2] or [""]]
             raise Problem(f"left behind: {', '.join(left)}")
         deadline = time.monotonic() + PATIENCE_S
-        while left := processes_with(self.lab.base):
+        while left := processes_with(self.lab.folder):
             if time.monotonic() > deadline:
                 raise Problem(f"left behind: processes {left}")
             time.sleep(TICK_S)
@@ -336,30 +290,28 @@ def read_options():
 
 def main():
     options = read_options()
-    folder = tempfile.mkdtemp(prefix="mrc-chaos-")
-    chaos = Chaos(options, folder)
     if options.show_plan:
-        for event in chaos.plan:
+        for event in make_plan(options.seed, options.seconds, FABRIC, options.least_ways):
             print(f"{event.at_s:7.1f}  {event}")
-        shutil.rmtree(folder)
         return 0
     print(f"chaos: {options.seconds:g} s, --seed {options.seed}", flush=True)
+    programs.leave_cleanly_when_told()
     problems = []
-    for step in (chaos.run, chaos.clean_up, chaos.report):
-        if step == chaos.report and problems:
-            break
-        try:
-            step()
-        except (Problem, subprocess.TimeoutExpired) as problem:
-            problems.append(str(problem))
-        except KeyboardInterrupt:
-            problems.append("interrupted")
-    shutil.rmtree(folder, ignore_errors=True)
+    with programs.own_folder() as folder:
+        chaos = Chaos(options, folder)
+        for step in (chaos.run, chaos.clean_up, chaos.report):
+            if step == chaos.report and problems:
+                break
+            try:
+                step()
+            except (Problem, programs.Failed, subprocess.TimeoutExpired) as problem:
+                problems.append(str(problem))
+            except KeyboardInterrupt:
+                problems.append("interrupted")
     for problem in problems:
         print(f"chaos: FAILED, seed {options.seed}: {problem}")
     return 1 if problems else 0
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

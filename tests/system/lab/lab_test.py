@@ -114,7 +114,7 @@ class Life(Lab):
         self.assertTrue(out.startswith("3 fd00:1::4\n"), out)
         self.assertIn('backend = "wire"', out)
         # Those who start programs may have a setting that would part a host from the others.
-        foreign = self.tool("exec", "1", "printenv", "MRC_PORT", env={**os.environ, "MRC_PORT": "9"})
+        foreign = self.tool("exec", "1", "printenv", "MRC_PORT", env=os.environ | {"MRC_PORT": "9"})
         self.assertEqual((foreign.returncode, foreign.stdout), (1, ""))
 
 

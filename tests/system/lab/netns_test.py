@@ -7,14 +7,18 @@ be had.
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
-import lab_test
-import programs  # found through lab_test
-from programs import WAIT_S, eventually
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import lab_test  # noqa: E402
+import programs  # noqa: E402  (found through the line above)
+from programs import WAIT_S, eventually  # noqa: E402
 
 
 def namespaces():

@@ -6,36 +6,23 @@ packets that must be there, numbers left out; others may be. Exit status 1 when 
 77 when there is no tshark with Lua.
 """
 
+import pathlib
 import re
 import signal
-import socket
-import subprocess
-import time
+import sys
 
-import wireshark_test
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
-WAIT_S = 240
+import labs  # noqa: E402  (found through the line above)
+import programs  # noqa: E402
+import wireshark_test  # noqa: E402
+
 SENDERS = (1, 2, 3)
 FIELDS = ["frame.time_relative", "frame.interface_id", "mrc", "mrc.srv6.plane", "mrc.srv6.path",
           "mrc.icrc.status", "mrc.trim", "mrc.bth.rtx", "mrc.expert.retransmission",
           "mrc.expert.trimmed", "mrc.expert.refused", "mrc.expert.icrc", "mrc.expert.truncated",
           "_ws.col.Info"]
 FORMS = wireshark_test.CAPTURES / "lab_forms.txt"
-
-
-def free_tcp_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
-def is_listening(port):
-    wanted = f":{int(port):04X} "
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with open(table, encoding="ascii") as file:
-            if any(wanted in line and " 0A " in line for line in file):
-                return True
-    return False
 
 
 def form_of(info):
@@ -47,66 +34,38 @@ def form_of(info):
 class LabCapture(wireshark_test.DissectorTest):
     def setUp(self):
         super().setUp()
-        self.base = str(self.tshark.home / "l")
-        self.mrc = wireshark_test.mrc_program
-        self.lab("up", "--hosts", "4", "--planes", "1", "--mbps", "100")
-        self.addCleanup(self.lab, "down")
-
-    def words(self, verb, *rest):
-        return [self.mrc, "lab", verb, "--dir", self.base, *rest]
-
-    def lab(self, verb, *rest):
-        done = subprocess.run(self.words(verb, *rest), capture_output=True, text=True,
-                              timeout=WAIT_S, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-
-    def start(self, *words):
-        process = subprocess.Popen(self.words(*words), text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate(timeout=WAIT_S)
-
-    def eventually(self, done, what):
-        deadline = time.monotonic() + WAIT_S
-        while not done():
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.05)
+        self.lab = labs.Lab(wireshark_test.mrc_program, str(self.tshark.home / "l"))
+        self.addCleanup(self.lab.close)
+        self.lab.do("up", "--hosts", "4", "--planes", "1", "--mbps", "100")
 
     def incast(self):
         """Three hosts write to one, and nobody holds them back."""
-        ports = {host: free_tcp_port() for host in SENDERS}
-        programs = []
-        for port in ports.values():
-            programs.append(self.start("exec", "0", self.mrc, "perf", "write_imm", "-p", port))
-        for host, port in ports.items():
-            self.lab("exec", str(host), self.mrc, "ctl", "cc", "create", "1", "--algorithm", "none")
-            self.eventually(lambda port=port: is_listening(port), "no server")
-        for host, port in ports.items():
-            programs.append(self.start("exec", str(host), self.mrc, "perf", "write_imm", "-p", port,
-                                       "-s", "32K", "-n", "8", "--cc-profile", "1", "127.0.0.1"))
-        for program in programs:
-            _, err = program.communicate(timeout=WAIT_S)
-            self.assertEqual(program.returncode, 0, err)
+        transfers = []
+        for host in SENDERS:
+            port = programs.free_tcp_port()
+            transfers.append((host, port, self.lab.start_server(0, port, "write_imm")))
+            self.lab.do("exec", str(host), self.lab.program, "ctl", "cc", "create", "1",
+                        "--algorithm", "none")
+        clients = [self.lab.start_tool(host, "perf", "write_imm", "-p", str(port), "-s", "32K",
+                                       "-n", "8", "--cc-profile", "1", "127.0.0.1")
+                   for host, port, _ in transfers]
+        for program in [*clients, *(server for _, _, server in transfers)]:
+            programs.finish(program)
 
     def capture(self):
         file = self.tshark.home / "lab.pcapng"
-        capture = self.start("capture", "host:0/plane:0", str(file))
-        self.eventually(file.exists, "no file")
+        capture = programs.start(self.lab.words("capture", "host:0/plane:0", str(file)))
+        self.addCleanup(programs.end, capture)
+        programs.eventually(file.exists, "no file")
         self.incast()
         capture.send_signal(signal.SIGINT)
-        out, err = capture.communicate(timeout=WAIT_S)
-        self.assertEqual(capture.returncode, 0, err)
+        out = programs.finish(capture)
         rows = self.tshark.fields(file, FIELDS)
         self.assertEqual(len(rows), int(out.split()[0].replace(",", "")))
         return rows
 
     def test_every_packet_is_understood(self):
-        self.lab("loss", "host:0/plane:0", "2%")
+        self.lab.do("loss", "host:0/plane:0", "2%")
         rows = self.capture()
         for interface in "01":
             times = [float(row["frame.time_relative"]) for row in rows

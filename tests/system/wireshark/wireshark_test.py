@@ -14,12 +14,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-import frames
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
-SKIPPED = 77
+import frames  # noqa: E402
+import programs  # noqa: E402  (found through the line above)
+
 HERE = pathlib.Path(__file__).resolve().parent
 CAPTURES = HERE / "captures"
 MRC_CAPTURES = ["incast", "fault", "structured", "lab"]
@@ -34,8 +35,8 @@ update = False
 class Tshark:
     """tshark with our dissector and with nobody's settings, in a home of its own."""
 
-    def __init__(self):
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="mrc-wireshark-"))
+    def __init__(self, home):
+        self.home = pathlib.Path(home)
         self.environment = {**os.environ, "HOME": str(self.home), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
         for name in ("XDG_CONFIG_HOME", "WIRESHARK_CONFIG_DIR", "WIRESHARK_PLUGIN_DIR"):
             self.environment.pop(name, None)
@@ -70,14 +71,11 @@ class Tshark:
         frames.write_capture(capture, frame_list)
         return self.fields(capture, names, *arguments)
 
-    def close(self):
-        shutil.rmtree(self.home)
 
-
-class DissectorTest(unittest.TestCase):
+class DissectorTest(programs.CleanTest):
     def setUp(self):
-        self.tshark = Tshark()
-        self.addCleanup(self.tshark.close)
+        super().setUp()
+        self.tshark = Tshark(self.folder)
         self.maxDiff = None
 
     def show_one(self, frame, *names, arguments=()):
@@ -441,8 +439,8 @@ def main():
         sys.exit(__doc__)
     mrc_program, dissector_folder = arguments[0], pathlib.Path(arguments[1]).resolve()
     if not has_tshark_with_lua():
-        print("skipped: no tshark with Lua")
-        sys.exit(SKIPPED)
+        programs.skip("no tshark with Lua")
+    programs.leave_cleanly_when_told()
     unittest.main(argv=[sys.argv[0], *arguments[2:]])
 
 

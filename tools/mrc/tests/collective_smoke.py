@@ -6,22 +6,18 @@ Usage: collective_smoke.py <mrc> [unittest arguments]
 
 import json
 import os
+import pathlib
 import signal
-import socket
-import subprocess
 import sys
-import unittest
 
-WAIT_S = 120
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import programs  # noqa: E402  (found through the line above)
+from programs import WAIT_S, free_tcp_port  # noqa: E402
+
 OPERATIONS = ("allreduce", "reduce_scatter", "allgather", "alltoall")
 LAUNCHERS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
              ("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"))
-
-
-def free_tcp_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def bare_environment():
@@ -29,20 +25,9 @@ def bare_environment():
     return {name: value for name, value in os.environ.items() if name not in known}
 
 
-class Collectives(unittest.TestCase):
-    program = None
-
+class Collectives(programs.ToolTest):
     def start(self, *words, **variables):
-        process = subprocess.Popen([self.program, "perf", *words], text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=bare_environment() | variables)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate(timeout=WAIT_S)
+        return super().start("perf", *words, env=bare_environment() | variables)
 
     def ranks(self, operation, count, *flags):
         root = f"127.0.0.1:{free_tcp_port()}"
@@ -160,5 +145,4 @@ class Collectives(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    Collectives.program = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    programs.main()

@@ -6,37 +6,23 @@ Usage: demo_smoke.py <mrc> [unittest arguments]
 
 import json
 import os
-import shutil
+import pathlib
 import signal
-import subprocess
 import sys
-import tempfile
-import time
-import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 WAIT_S = 400
 SHORT = ["demo", "--hosts", "4", "--planes", "2", "--fault-seconds", "0.4"]
 
 
-class Demo(unittest.TestCase):
-    program = None
-
+class Demo(programs.ToolTest):
     def setUp(self):
+        super().setUp()
         # Labs of the demo lie here, so that what is left of them can be seen.
-        self.folder = tempfile.mkdtemp(prefix="mrc-demo-test-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.environment = os.environ | {"XDG_RUNTIME_DIR": self.folder}
-
-    def start(self, *words):
-        process = subprocess.Popen([self.program, *words], text=True, env=self.environment,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate(timeout=WAIT_S)
 
     def processes(self):
         """Whoever has our folder in its environment, the test itself apart."""
@@ -51,11 +37,8 @@ class Demo(unittest.TestCase):
         return found
 
     def expect_nothing_left(self):
-        deadline = time.monotonic() + WAIT_S
-        while self.processes() or os.listdir(self.folder):
-            self.assertLess(time.monotonic(), deadline,
-                            f"left: {self.processes()} {os.listdir(self.folder)}")
-            time.sleep(0.05)
+        programs.eventually(lambda: not self.processes() and not os.listdir(self.folder),
+                            lambda: f"left: {self.processes()} {os.listdir(self.folder)}", WAIT_S)
 
     def check_drill(self, drill):
         self.assertEqual(drill["wrong_bytes"], 0)
@@ -119,5 +102,4 @@ class Demo(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    Demo.program = os.path.abspath(sys.argv.pop(1))
-    unittest.main(verbosity=2)
+    programs.main()

@@ -6,68 +6,37 @@ Usage: nic_smoke.py <mrc> [unittest arguments]
 
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
-WAIT_S = 120
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
 
-
-def free_tcp_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+import programs  # noqa: E402  (found through the line above)
+from programs import WAIT_S  # noqa: E402
 
 
-class Tool(unittest.TestCase):
-    program = None
 
+class Tool(programs.ToolTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="mrc-smoke-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.port = str(free_tcp_port())
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("MRC_")}
-        udp_port = 10240 + os.getpid() % 87 * 256  # 256 of our own, below the kernel's choice
-        self.variables = {**kept, "MRC_CONFIG": "/dev/null", "MRC_STATE_DIR": self.folder,
-                          "MRC_PORT": str(udp_port)}
+        super().setUp()
+        self.port = str(programs.free_tcp_port())
+        self.environment = programs.device_environment(self.folder)
 
     def mrc(self, *words, variables=None):
-        return subprocess.run([self.program, *words], env={**self.variables, **(variables or {})},
-                              capture_output=True, text=True, timeout=WAIT_S, check=False)
+        return self.tool(*words, env=self.environment | (variables or {}))
 
-    def start(self, *words):
-        process = subprocess.Popen([self.program, *words], env=self.variables, text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.addCleanup(self.end, process)
-        return process
-
-    @staticmethod
-    def end(process):
-        process.kill()
-        process.communicate(timeout=WAIT_S)
-
-    def wait_for_port(self):
-        deadline = time.monotonic() + WAIT_S
-        # Only looking: a connection would be taken for the client.
-        wanted = f"{int(self.port):04X}"
-        while time.monotonic() < deadline:
-            for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-                with open(table, encoding="ascii") as file:
-                    if any(line.split()[1].endswith(":" + wanted) and line.split()[3] == "0A"
-                           for line in file.readlines()[1:]):
-                        return
-            time.sleep(0.02)
-        self.fail("the server does not listen")
+    def start_server(self, test, *words):
+        server = self.start("perf", test, "-p", self.port, *words)
+        programs.eventually(lambda: programs.is_listening(int(self.port)), "no server")
+        return server
 
     def pair(self, test, *words, server_words=()):
         """Runs a server and a client; returns both, ended, with their output."""
-        server = self.start("perf", test, "-p", self.port, "--json", *server_words)
-        self.wait_for_port()
+        server = self.start_server(test, "--json", *server_words)
         client = self.mrc("perf", test, "-p", self.port, "--json", *words, "127.0.0.1")
         output, errors = server.communicate(timeout=WAIT_S)
         return client, subprocess.CompletedProcess(server.args, server.returncode, output, errors)
@@ -112,8 +81,7 @@ class Perf(Tool):
         self.assertEqual(rows[0]["messages"], 1500)
 
     def test_IntervalsAreLinesOfJson(self):
-        server = self.start("perf", "write_bw", "-p", self.port)
-        self.wait_for_port()
+        server = self.start_server("write_bw")
         client = self.mrc("perf", "write_bw", "-p", self.port, "-D", "1", "--report-every", "0.1",
                           "127.0.0.1")
         self.assertEqual(server.wait(WAIT_S), 0)
@@ -129,8 +97,7 @@ class Perf(Tool):
             self.assertEqual(json.load(file)["test"], "write_bw")
 
     def test_InterruptedClientShowsWhatItHas(self):
-        server = self.start("perf", "write_bw", "-p", self.port, "--json")
-        self.wait_for_port()
+        server = self.start_server("write_bw", "--json")
         client = self.start("perf", "write_bw", "-p", self.port, "-D", "60", "--json", "127.0.0.1")
         time.sleep(1.5)
         client.send_signal(signal.SIGINT)
@@ -141,8 +108,7 @@ class Perf(Tool):
         self.assertEqual(server.wait(WAIT_S), 0)
 
     def test_ADeadServerIsAClearError(self):
-        server = self.start("perf", "write_bw", "-p", self.port)
-        self.wait_for_port()
+        server = self.start_server("write_bw")
         client = self.start("perf", "write_bw", "-p", self.port, "-D", "60", "127.0.0.1")
         time.sleep(1)
         server.kill()
@@ -157,15 +123,13 @@ class Perf(Tool):
                       "running?", client.stderr)
 
     def test_DifferentTestsDoNotStart(self):
-        server = self.start("perf", "write_lat", "-p", self.port)
-        self.wait_for_port()
+        server = self.start_server("write_lat")
         client = self.mrc("perf", "write_bw", "-p", self.port, "127.0.0.1")
         self.assertEqual((client.returncode, server.wait(WAIT_S)), (1, 1))
         self.assertIn("the server runs write_lat, the client write_bw", client.stderr)
 
     def test_AnotherVersionIsRefused(self):
-        server = self.start("perf", "write_bw", "-p", self.port)
-        self.wait_for_port()
+        server = self.start_server("write_bw")
         with socket.create_connection(("127.0.0.1", int(self.port)), WAIT_S) as client:
             client.sendall(b'{"mrc_perf": 99, "version": "9.9.9"}\n')
             self.assertIn(b"same version on both sides", client.recv(4096))
@@ -178,8 +142,7 @@ class Perf(Tool):
         for text in (b"GET / HTTP/1.1\r\n\r\n", b"\n", b"[]\n", b'{"mrc_perf": 1}\n',
                      os.urandom(5000) + b"\n", b"x" * 3_000_000, b'{"error": "\x1b[2Jhi"}\n',
                      json.dumps(good).encode() + b"\n"):
-            server = self.start("perf", "write_bw", "-p", self.port)
-            self.wait_for_port()
+            server = self.start_server("write_bw")
             with socket.create_connection(("127.0.0.1", int(self.port)), WAIT_S) as client:
                 try:
                     client.sendall(text)
@@ -263,5 +226,4 @@ class Doctor(Tool):
 
 
 if __name__ == "__main__":
-    Tool.program = sys.argv.pop(1)
-    unittest.main()
+    programs.main()
