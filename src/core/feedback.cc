@@ -183,7 +183,7 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   // After a wrong verdict on the path is taken back: then it is not lost, but late it is.
   if (late > 0) links_.paths->on_late(packet.ev, late);
   window_.acknowledge(seq);
-  ++acked_since_spurious_;
+  note_arrival();
   progress_at_ = now;
   retries_ = 0;
 }
@@ -212,7 +212,7 @@ void Requester::settle_bitmap(TimeNs now, const SackView& view) {
 }
 
 void Requester::note_feedback(TimeNs now) {
-  activity_at_ = now;
+  activity_at_ = heard_at_ = now;
   tail_probes_ = 0;
   tail_probe_due_ = false;
 }

@@ -13,6 +13,15 @@ constexpr unsigned kMaxTimeScan = 64;
 constexpr std::uint8_t kMaxReorderScale = 8;
 constexpr std::uint32_t kForgiveAfterPackets = 1024;
 
+bool blames_path(LossCause cause) {
+  using enum LossCause;
+  return cause == kPathOrder || cause == kTime || cause == kTimeout;
+}
+
+bool guesses_from_order(LossCause cause) {
+  return cause == LossCause::kTime || cause == LossCause::kSilence;
+}
+
 }  // namespace
 
 // Paths differ by their queues: up to about the delay the controller aims at without anything being
@@ -72,7 +81,7 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
 
 void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
   const PacketRecord packet = window_.record(seq);
-  window_.mark_lost(seq, cause == LossCause::kLate);
+  window_.mark_lost(seq, cause);
   if (MRC_BUG(kForgetsLostPackets)) window_.acknowledge(seq);
   links_.cc->on_left_network(packet.nominal_bytes);
   QpCounters& counters = *links_.counters;
@@ -84,6 +93,7 @@ void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
     case LossCause::kSilence:
       ++counters.lost_by_time;
       break;
+    case LossCause::kUnanswered:
     case LossCause::kTimeout:
       ++counters.lost_by_timeout;
       break;
@@ -101,20 +111,32 @@ void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
       return;
   }
   links_.cc->on_loss(now, packet.nominal_bytes);
-  const bool path_at_fault =
-      cause == LossCause::kPathOrder || cause == LossCause::kTime || cause == LossCause::kTimeout;
-  if (path_at_fault) links_.paths->on_lost(packet.ev, now);
+  if (blames_path(cause)) links_.paths->on_lost(packet.ev, now);
 }
 
-// The packet had arrived although we gave it up: allow for more reordering for a while.
+// The packet had arrived although we gave it up.
 void Requester::note_spurious(const PacketRecord& packet, TimeNs now) {
-  if (packet.late) return;
+  if (packet.cause == LossCause::kLate) return;
   ++links_.counters->spurious;
-  if (packet.state == PacketState::kLost) links_.paths->on_spurious_loss(packet.ev, now);
-  if (acked_since_spurious_ >= kForgiveAfterPackets) reorder_scale_ = 1;
-  acked_since_spurious_ = 0;
-  reorder_scale_ =
-      std::min<std::uint8_t>(static_cast<std::uint8_t>(reorder_scale_ * 2), kMaxReorderScale);
+  const bool blamed = packet.state == PacketState::kLost && blames_path(packet.cause);
+  if (blamed) links_.paths->on_spurious_loss(packet.ev, now);
+  if (guesses_from_order(packet.cause)) widen_allowance(packet, now);
+}
+
+// Allows for more reordering for a while. Packets sent before the last time were judged by the
+// narrower allowance: together they are one false alarm.
+void Requester::widen_allowance(const PacketRecord& packet, TimeNs now) {
+  acked_since_widened_ = 0;
+  if (packet.sent_at < widened_at_ || reorder_scale_ >= kMaxReorderScale) return;
+  widened_at_ = now;
+  reorder_scale_ = static_cast<std::uint8_t>(reorder_scale_ * 2);
+}
+
+// A wide allowance makes a dead path last: what was allowed for once is taken back step by step.
+void Requester::note_arrival() {
+  if (reorder_scale_ == 1 || ++acked_since_widened_ < kForgiveAfterPackets) return;
+  acked_since_widened_ = 0;
+  reorder_scale_ /= 2;
 }
 
 }  // namespace mrc::core

@@ -103,6 +103,10 @@ void Requester::expire_probes(TimeNs now) {
       probes_expire_at_ = std::min(probes_expire_at_, expires);
       continue;
     }
+    if (heard_at_ < probe.sent_at && may_be_away(now - probe.sent_at)) {
+      probes_expire_at_ = std::min(probes_expire_at_, now + tail_probe_delay());
+      continue;
+    }
     links_.paths->on_lost(probe.ev, now);
     probe.ev = kNoEv;
   }
@@ -118,6 +122,7 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
     if (started_) window_.overtake_until(probe.ev, probe.sent_at);
     newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, probe.sent_at);
     probe.ev = kNoEv;
+    heard_at_ = now;
     return DropReason::kNone;
   }
   return DropReason::kUnknownProbe;

@@ -311,13 +311,22 @@ Requester::Verdict Requester::expire_retry(TimeNs now) {
   if (setup_.rts.exponential_retries < kMaxExponentialRetries && retries_ > allowed) {
     return {.fatal = true, .status = CompletionStatus::kRetryExceeded};
   }
+  give_up_unanswered(now, sent_before);
+  return {};
+}
+
+// While the peer may be away one packet asks, on another path, and what comes back says what was
+// lost.
+void Requester::give_up_unanswered(TimeNs now, TimeNs sent_before) {
+  const bool asks = may_be_away(retries_ * retry_base());
+  const LossCause cause = asks ? LossCause::kUnanswered : LossCause::kTimeout;
   for (Sequence seq = window_.earliest_sent(); seq != SendWindow::kEnd;) {
     const Sequence following = window_.sent_after(seq);
     if (window_.record(seq).sent_at > sent_before) break;
-    declare_lost(now, seq, LossCause::kTimeout);
+    declare_lost(now, seq, cause);
+    if (asks) break;
     seq = following;
   }
-  return {};
 }
 
 // --- Completions

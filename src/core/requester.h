@@ -13,7 +13,8 @@
 //               this one has not, and nothing was heard of its path for as long
 //   silence     nothing has said anything about it for a round trip longer than that; the path
 //               is not blamed, since the SACK may have been what was lost
-//   time-out    nothing made progress for the retry interval
+//   time-out    nothing made progress for the retry interval; at first one packet asks, where the
+//               peer may be away (docs/adr/0013-jitter-of-the-ends.md)
 // What is not lost but late, and holds up everything else, is sent once more on another path.
 //
 // A message that the peer refuses, and lives on (docs/adr/0005), is condemned: nothing of it or
@@ -138,16 +139,6 @@ class Requester {
     std::uint16_t receive_msn = 0;
     CompletionStatus status = CompletionStatus::kSuccess;
   };
-  enum class LossCause : std::uint8_t {
-    kPathOrder,
-    kTime,
-    kSilence,
-    kTimeout,
-    kTrimmed,
-    kRefused,
-    kDenied,  // by the memory check: never to be sent again
-    kLate,    // on its way, but we do not wait for it
-  };
   struct PendingProbe {  // silence speaks against its path
     std::uint16_t id = 0;
     EvIndex ev = kNoEv;  // kNoEv: free
@@ -171,6 +162,8 @@ class Requester {
     return messages_[number % messages_.size()];
   }
 
+  static constexpr std::int64_t kPatienceInJitters = 32;
+
   // requester.cc
   bool may_send_new() const;
   Sequence window_end() const { return window_.oldest() + window_psns_; }
@@ -193,7 +186,13 @@ class Requester {
   DurationNs retry_base() const;
   DurationNs retry_interval() const;
   DurationNs tail_probe_delay() const;
+  // An end that lost its processor is silent on all paths, and answers for all of them when it is
+  // back. So for a while silence everywhere is held against no path.
+  bool may_be_away(DurationNs silence) const {
+    return silence < kPatienceInJitters * links_.jitter_ns;
+  }
   Verdict expire_retry(TimeNs now);
+  void give_up_unanswered(TimeNs now, TimeNs sent_before);
 
   // feedback.cc
   bool read_sack(const wire::Sack& sack, SackView& view);
@@ -216,6 +215,8 @@ class Requester {
   void detect_by_time(TimeNs now, const SackView& view);
   void declare_lost(TimeNs now, Sequence seq, LossCause cause);
   void note_spurious(const PacketRecord& packet, TimeNs now);
+  void widen_allowance(const PacketRecord& packet, TimeNs now);
+  void note_arrival();
   DurationNs path_spread() const;
   DurationNs reorder_allowance() const { return path_spread() * reorder_scale_; }
 
@@ -252,11 +253,13 @@ class Requester {
   // Loss detection.
   TimeNs newest_arrival_sent_at_ = 0;  // latest transmission time known to have arrived
   std::uint8_t reorder_scale_ = 1;     // widens the allowance after a false alarm
-  std::uint32_t acked_since_spurious_ = 0;
+  TimeNs widened_at_ = 0;
+  std::uint32_t acked_since_widened_ = 0;
 
   // Timers.
   TimeNs progress_at_ = 0;  // last progress, or last expiry of the retry timer
   TimeNs activity_at_ = 0;  // last transmission or feedback
+  TimeNs heard_at_ = 0;     // last feedback
   std::uint8_t retries_ = 0;
   std::uint32_t tail_probes_ = 0;
   bool sent_since_expiry_ = false;

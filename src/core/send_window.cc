@@ -61,12 +61,12 @@ void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
   MRC_ASSERT(next_ - oldest_ <= mask_ && free_ != kNil);
   const std::uint16_t self = free_;
   free_ = records_[self].newer;
-  records_[self] = {.sent_at = now,
-                    .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
-                    .slot = slot(next_),
-                    .ev = ev,
-                    .state = PacketState::kInFlight,
-                    .transmissions = 1};
+  records_[self] = PacketRecord{.sent_at = now,
+                                .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
+                                .slot = slot(next_),
+                                .ev = ev,
+                                .state = PacketState::kInFlight,
+                                .transmissions = 1};
   index_[slot(next_)] = self;
   link(self);
   ++next_;
@@ -103,12 +103,12 @@ void SendWindow::release(Sequence seq) {
   at = kNil;
 }
 
-void SendWindow::mark_lost(Sequence seq, bool late) {
+void SendWindow::mark_lost(Sequence seq, LossCause cause) {
   PacketRecord& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kInFlight);
   unlink(seq);
   packet.state = PacketState::kLost;
-  packet.late = late;
+  packet.cause = cause;
   lost_.set(seq);
   ++lost_count_;
 }

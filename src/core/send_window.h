@@ -28,6 +28,19 @@ constexpr Sequence sequence_near(Sequence reference, Psn psn) {
   return reference + static_cast<Sequence>(std::int64_t{psn.distance_from(psn_of(reference))});
 }
 
+// Why a packet in flight was given up.
+enum class LossCause : std::uint8_t {
+  kPathOrder,
+  kTime,
+  kSilence,
+  kUnanswered,  // nothing at all came back, and this one asks
+  kTimeout,
+  kTrimmed,
+  kRefused,
+  kDenied,  // by the memory check: never to be sent again
+  kLate,    // on its way, but we do not wait for it
+};
+
 enum class PacketState : std::uint8_t { kUnused, kInFlight, kLost, kAcknowledged };
 
 struct PacketRecord {
@@ -40,10 +53,10 @@ struct PacketRecord {
   std::uint16_t ev_older = 0;  // neighbours on the same EV
   std::uint16_t ev_newer = 0;
   PacketState state = PacketState::kUnused;
-  std::uint8_t transmissions : 7 = 0;  // saturates
-  bool late : 1 = false;  // sent again because its path is slow, not because it was missed
+  std::uint8_t transmissions : 4 = 0;           // saturates
+  LossCause cause : 4 = LossCause::kPathOrder;  // of its last loss
 };
-inline constexpr unsigned kMaxTransmissions = 0x7F;
+inline constexpr unsigned kMaxTransmissions = 0xF;
 static_assert(sizeof(PacketRecord) == 24);
 
 class SendWindow {
@@ -76,7 +89,7 @@ class SendWindow {
   // In flight or lost -> acknowledged. The caller moves the edge with advance_to.
   void acknowledge(Sequence seq);
   // In flight -> lost, or to be treated so.
-  void mark_lost(Sequence seq, bool late = false);
+  void mark_lost(Sequence seq, LossCause cause);
   // Everything before `seq` is acknowledged; forgets it.
   void advance_to(Sequence seq);
   // Marks what was sent before `seq` on the same EV as overtaken.

@@ -89,9 +89,10 @@ void Pair::send(std::uint64_t id, std::uint32_t length, bool immediate) {
 }
 
 void Pair::stop(int i, DurationNs pause_ns) {
+  stopped_until_[i] = now_ + pause_ns;
   std::multimap<TimeNs, Flight> later;
   for (auto& [at, flight] : network_) {
-    later.emplace(flight.to == i ? std::max(at, now_ + pause_ns) : at, std::move(flight));
+    later.emplace(flight.to == i ? std::max(at, stopped_until_[i]) : at, std::move(flight));
   }
   network_ = std::move(later);
 }
@@ -108,7 +109,8 @@ void Pair::pump(int i) {
     const std::uint64_t path = packet.entropy % options_.evs;
     const DurationNs extra = options_.spread_ns * static_cast<DurationNs>(path * 7 % options_.evs) /
                              static_cast<DurationNs>(options_.evs);
-    network_.emplace(now_ + options_.one_way_ns + extra, std::move(flight));
+    const TimeNs arrival = now_ + options_.one_way_ns + extra;
+    network_.emplace(std::max(arrival, stopped_until_[1 - i]), std::move(flight));
   }
   core::Completion completion;
   while (self.endpoint->next_completion(completion))

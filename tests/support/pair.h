@@ -98,6 +98,7 @@ class Pair {
   core::EvProfile profile_;
   Side sides_[2];
   std::multimap<TimeNs, Flight> network_;
+  TimeNs stopped_until_[2] = {};
   TimeNs now_ = 0;
 };
 

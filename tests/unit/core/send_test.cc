@@ -177,28 +177,66 @@ TEST(Outstanding, IsBoundedWhateverTheWindow) {
 // One end stops for longer than any round trip, as a process does that loses its processor.
 class Stall : public ::testing::Test {
  protected:
-  void run(DurationNs jitter_ns) {
+  void run(DurationNs jitter_ns, DurationNs pause_ns) {
     Pair pair({.jitter_ns = jitter_ns});
-    // Answers of the first 300 us all arrive late, in order.
+    // Answers of the first packets all arrive late, in order.
     for (std::uint64_t id = 0; id < 4; ++id)
       pair.write(id, 64 * 1024);
-    pair.stop(1, 300 * kMicrosecondNs);
+    pair.stop(1, pause_ns);
     ASSERT_TRUE(pair.run_until_completions(4, 100 * kMillisecondNs));
     counters = pair.status(0).counters;
+    for (const Event& event : pair.side(0).events) {
+      if (event.kind == EventKind::kEvState && event.ev_state == EvState::kAssumedBad) ++bad_paths;
+    }
   }
   QpCounters counters;
+  unsigned bad_paths = 0;
 };
 
 TEST_F(Stall, ShorterThanTheJitterIsNotHeldAgainstTheNetwork) {
-  run(kMillisecondNs);
+  run(kMillisecondNs, 300 * kMicrosecondNs);
   EXPECT_EQ(counters.retransmitted, 0U);
   EXPECT_EQ(counters.probes_sent, 0U);
   EXPECT_EQ(counters.timeouts, 0U);
 }
 
 TEST_F(Stall, WithoutJitterBringsProbes) {
-  run(0);
+  run(0, 300 * kMicrosecondNs);
   EXPECT_GT(counters.probes_sent, 0U);
+}
+
+TEST_F(Stall, LongerThanTheRetryTimerIsOnlyAskedAbout) {
+  run(kMillisecondNs, 10 * kMillisecondNs);
+  EXPECT_EQ(counters.timeouts, 2U);
+  EXPECT_EQ(counters.retransmitted, 2U) << "one packet for each";
+  EXPECT_EQ(bad_paths, 0U) << "all paths are silent, so none is worse than the others";
+}
+
+TEST_F(Stall, ForVeryLongIsHeldAgainstThePaths) {
+  run(kMillisecondNs, 50 * kMillisecondNs);
+  EXPECT_GT(bad_paths, 0U);
+}
+
+// What a stall taught about the ends must not make the sender patient with paths.
+TEST(DeadPath, IsLeftSoonAfterAStall) {
+  Pair pair({.max_sends = 1024, .jitter_ns = kMillisecondNs});
+  std::uint32_t dead = 0;
+  TimeNs last_into_dead = 0;
+  pair.deliver = [&](int, const TxPacket& packet) {
+    if (dead == 0 || packet.entropy != dead) return true;
+    if (packet.payload_length > 0) last_into_dead = pair.now();
+    return false;
+  };
+  for (std::uint64_t id = 0; id < 400; ++id)
+    pair.write(id, 256 * 1024);
+  pair.stop(1, 10 * kMillisecondNs);
+  ASSERT_TRUE(pair.run_until_completions(100, 200 * kMillisecondNs));
+  EXPECT_GT(pair.status(0).counters.spurious, 0U);
+  const TimeNs broke = pair.now();
+  dead = 0x1005;  // one of the 32 paths
+  pair.run_until(broke + 20 * kMillisecondNs);
+  ASSERT_GT(last_into_dead, broke);
+  EXPECT_LT(last_into_dead - broke, 2 * kMillisecondNs);
 }
 
 TEST(GroupedAnswers, OfOneQueuePairLeaveOnOnePath) {

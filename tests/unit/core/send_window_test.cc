@@ -23,7 +23,7 @@ TEST(SendWindow, WalksPacketsInTheOrderOfTheirLastTransmission) {
   SendWindow window(128, 2, kFirst);
   for (TimeNs t = 0; t < 3; ++t)
     window.append(t, EvIndex{0}, 100);
-  window.mark_lost(kFirst);
+  window.mark_lost(kFirst, LossCause::kTime);
   window.resend(kFirst, 10, EvIndex{1});
   EXPECT_EQ(window.earliest_sent(), kFirst + 1);
   EXPECT_EQ(window.sent_after(kFirst + 2), kFirst);
@@ -39,7 +39,7 @@ TEST(SendWindow, KeepsRecordsOfPacketsThatAreOutOnly) {
   window.acknowledge(kFirst + 2);
   EXPECT_EQ(window.record(kFirst + 2).state, PacketState::kAcknowledged);
   EXPECT_EQ(window.free_records(), 1U);
-  window.mark_lost(kFirst + 1);
+  window.mark_lost(kFirst + 1, LossCause::kTime);
   EXPECT_EQ(window.free_records(), 1U) << "what is lost is still to be sent";
   // The hole at the left edge does not keep the window from moving on.
   for (unsigned i = 4; i < 500; ++i) {
@@ -69,7 +69,7 @@ TEST(SendWindow, ARetransmittedPacketIsNoLongerOvertaken) {
   for (unsigned i = 0; i < 3; ++i)
     window.append(i, EvIndex{0}, 100);
   window.overtake_before(kFirst + 2);
-  window.mark_lost(kFirst);
+  window.mark_lost(kFirst, LossCause::kTime);
   window.resend(kFirst, 9, EvIndex{0});
   EXPECT_FALSE(window.overtaken(kFirst));
 }
@@ -88,8 +88,8 @@ TEST(SendWindow, FindsTheOldestLostPacketFirst) {
   SendWindow window(128, 1, kFirst);
   for (unsigned i = 0; i < 100; ++i)
     window.append(i, EvIndex{0}, 100);
-  window.mark_lost(kFirst + 80);
-  window.mark_lost(kFirst + 7);
+  window.mark_lost(kFirst + 80, LossCause::kTime);
+  window.mark_lost(kFirst + 7, LossCause::kTime);
   EXPECT_EQ(window.first_lost(window.next()), kFirst + 7);
   EXPECT_EQ(window.first_lost(kFirst + 5), kFirst + 5);
 }
@@ -119,7 +119,7 @@ TEST(SendWindow, AgreesWithASlowModelOverLongRandomRuns) {
       case 2:
         if (!window.contains(pick)) break;
         if (state[pick] == PacketState::kInFlight) {
-          window.mark_lost(pick);
+          window.mark_lost(pick, LossCause::kTime);
           forget(pick);
           state[pick] = PacketState::kLost;
         } else if (state[pick] == PacketState::kLost) {
