@@ -7,15 +7,13 @@ is away). Rank 0 writes its findings to DIRECTORY/MODE.json.
 """
 
 import json
-import os
 import pathlib
 import sys
 import time
 
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-
-import torch  # noqa: E402  (the variable above must come first)
-import torch.distributed as dist  # noqa: E402
+import train as ddp  # sets what must be set before torch is loaded
+import torch
+import torch.distributed as dist
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -77,30 +75,14 @@ def bench(rank, ranks, _directory):
 
 def train(rank, _ranks, directory):
     """Data-parallel training of a small network; the losses of all steps."""
-    torch.manual_seed(7)
-    torch.use_deterministic_algorithms(True)
-    width = 2048
-    layers = []
-    for _ in range(5):
-        layers += [torch.nn.Linear(width, width), torch.nn.GELU()]
-    model = torch.nn.Sequential(*layers, torch.nn.Linear(width, 16)).cuda()
-    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    generator = torch.Generator(device="cuda").manual_seed(100 + rank)
     losses = []
     started = time.perf_counter()
-    for step in range(TRAIN_STEPS):
-        inputs = torch.randn(256, width, device="cuda", generator=generator)
-        targets = inputs[:, :16].sin()
-        loss = torch.nn.functional.mse_loss(model(inputs), targets)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total = loss.detach().clone()
-        dist.all_reduce(total)
-        losses.append(total.item())
+
+    def after_step(step, loss):
+        losses.append(loss)
         if rank == 0:
             (directory / "progress").write_text(str(step), encoding="utf-8")
+    ddp.train(rank, 0, TRAIN_STEPS, after_step)
     return {"losses": losses, "seconds": time.perf_counter() - started}
 
 
