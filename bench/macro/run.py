@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 import netns  # noqa: E402  (found through the line above)
 import ours  # noqa: E402
 import peers  # noqa: E402
+import programs  # noqa: E402
 
 PLANES = 4
 MTU = 9000
@@ -137,7 +138,7 @@ def print_table(figures):
 def need(programs):
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
-        netns.skip(f"not installed: {', '.join(missing)} (make setup)")
+        programs.skip(f"not installed: {', '.join(missing)} (make setup)")
 
 
 def choose(arguments):
@@ -164,7 +165,7 @@ def main():
         parser.error(f"nothing to measure; names are: {', '.join([*PEERS, *OURS])}")
     need(["ip", *{PROGRAMS[name] for name in chosen if name in PROGRAMS}])
     if not arguments.peers_only and not arguments.mrc.exists():
-        netns.skip(f"there is no {arguments.mrc} (make macrobench builds it)")
+        programs.skip(f"there is no {arguments.mrc} (make macrobench builds it)")
     load = os.getloadavg()[0]
     if load > 0.5:
         say(f"the machine is busy (load {load:.1f}): the figures are worth little")

@@ -72,11 +72,15 @@ def without_leak_search(environment):
     return {**environment, "ASAN_OPTIONS": options}
 
 
+def bare_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith("MRC_")}
+
+
 def device_environment(folder, **variables):
     """Variables that keep a device away from other tests and from the machine's configuration."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MRC_")}
-    return {**kept, "MRC_CONFIG": "/dev/null", "MRC_STATE_DIR": str(folder),
-            "XDG_CONFIG_HOME": str(folder), "MRC_PORT": str(RANDOM.choice(UDP_PORTS)), **variables}
+    own = {"MRC_CONFIG": "/dev/null", "MRC_STATE_DIR": str(folder), "XDG_CONFIG_HOME": str(folder),
+           "MRC_PORT": str(RANDOM.choice(UDP_PORTS))}
+    return bare_environment() | own | variables
 
 
 def run(words, **options):

@@ -8,12 +8,14 @@ program, with `mrc run`.
 """
 
 import argparse
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 PROGRAM = """
 #include <mrc.h>
@@ -56,9 +58,7 @@ class Installed:
         self.libraries = next(self.prefix.rglob("lib_mrc.so")).parent
         self.source = self.folder / "user.c"
         self.source.write_text(PROGRAM, encoding="utf-8")
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("MRC_")}
-        self.environment.update(MRC_STATE_DIR=str(folder), XDG_CONFIG_HOME=str(folder))
+        self.environment = programs.device_environment(folder)
 
     def expect_device(self, program, libraries=None):
         environment = dict(self.environment)
@@ -114,7 +114,8 @@ def main():
     parser.add_argument("--cc", required=True)
     parser.add_argument("--tool", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    programs.leave_cleanly_when_told()
+    with programs.own_folder() as folder:
         installed = Installed(arguments, folder)
         installed.check_by_path()
         installed.check_by_plain_name()

@@ -4,19 +4,19 @@
 Usage: spin.py PROGRAM [ARGUMENTS...]
 """
 
-import os
-import random
+import pathlib
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("MRC_")}
-        environment.update(MRC_STATE_DIR=folder, XDG_CONFIG_HOME=folder, MRC_LOG_LEVEL="error",
-                           MRC_PORT=str(random.SystemRandom().randrange(10_000, 30_000)))
+    programs.leave_cleanly_when_told()
+    with programs.own_folder() as folder:
+        environment = programs.device_environment(folder, MRC_LOG_LEVEL="error")
         return subprocess.run(sys.argv[1:], env=environment, check=False).returncode
 
 

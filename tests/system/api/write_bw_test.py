@@ -7,13 +7,15 @@ CASE: powers, edges, odd, no_setup.
 """
 
 import argparse
-import os
 import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 TIMEOUT_S = 300
 MIB = 1 << 20
@@ -33,13 +35,9 @@ class Bench:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.folder = pathlib.Path(folder)
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("MRC_")}
+        self.environment = (programs.bare_environment() if arguments.case == "no_setup" else
+                            programs.device_environment(folder))
         self.environment["LD_LIBRARY_PATH"] = str(arguments.libraries)
-        if arguments.case != "no_setup":
-            port = random.SystemRandom().randrange(10_000, 30_000)
-            self.environment.update(MRC_STATE_DIR=str(folder), XDG_CONFIG_HOME=str(folder),
-                                    MRC_PORT=str(port))
 
     def build(self):
         source = self.folder / "examples"
@@ -55,8 +53,7 @@ class Bench:
     def run(self):
         program = self.build()
         sizes = ",".join(str(size) for size in sizes_of(self.arguments.case))
-        tcp_port = str(random.SystemRandom().randrange(30_001, 32_000))
-        command = [program, "-n", "128", "-s", sizes, "-p", tcp_port]
+        command = [program, "-n", "128", "-s", sizes, "-p", str(programs.free_tcp_port())]
         server = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
         try:
@@ -81,7 +78,8 @@ def main():
     parser.add_argument("--sanitize", default="")
     parser.add_argument("case", choices=["powers", "edges", "odd", "no_setup"])
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    programs.leave_cleanly_when_told()
+    with programs.own_folder() as folder:
         Bench(arguments, folder).run()
     return 0
 

@@ -11,58 +11,43 @@ import contextlib
 import json
 import os
 import pathlib
-import random
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
-PATIENCE_S = 120
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
+from programs import WAIT_S  # noqa: E402
+
 arguments = None
 
 
-class Node(unittest.TestCase):
-    """A device of its own for each test."""
+class Node(programs.ToolTest):
+    """A device of its own for each test. Words are those behind `mrc ctl`."""
 
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="mrc-ctl-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        os.chmod(self.folder, 0o755)
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("MRC_")}
-        self.environment.update(MRC_STATE_DIR=self.folder, XDG_CONFIG_HOME=self.folder,
-                                MRC_PORT=str(random.SystemRandom().randrange(10_000, 30_000)))
+        super().setUp()
+        os.chmod(self.folder, 0o755)  # for other users
+        self.environment = programs.device_environment(self.folder)
 
-    def run_tool(self, *words, **options):
-        return subprocess.run([arguments.mrc, "ctl", *words], env=self.environment, text=True,
-                              capture_output=True, timeout=PATIENCE_S, check=False, **options)
-
-    def ctl(self, *words):
-        done = self.run_tool(*words)
-        self.assertEqual(done.returncode, 0, f"{words}: {done.stderr}")
-        return done.stdout
-
-    def refused(self, status, *words, **options):
-        done = self.run_tool(*words, **options)
-        self.assertEqual(done.returncode, status, f"{words}: {done.stderr}{done.stdout}")
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        return done.stderr
+    def command(self, *words):
+        return [arguments.mrc, "ctl", *words]
 
     def shown(self):
-        return json.loads(self.ctl("show", "--json", "--evs"))
+        return json.loads(self.must("show", "--json", "--evs"))
 
     def states(self, profile):
-        return [ev["state"] for ev in json.loads(self.ctl("show", str(profile), "--json"))["evs"]]
+        return [ev["state"] for ev in json.loads(self.must("show", str(profile), "--json"))["evs"]]
 
     def make_profile(self, profile=7, count=32):
         """Explicit EVs, ports in turn."""
-        self.ctl("format", "create", "1", "--mode", "stev", "--widths", "16,16")
+        self.must("format", "create", "1", "--mode", "stev", "--widths", "16,16")
         evs = []
         for i in range(count):
             evs += ["--ev", f"{i % 4 + 1}:{0x10000 * i + 0xC000 + i:08x}"]
-        self.ctl("ev", "create", str(profile), "--mode", "explicit", "--format", "1",
+        self.must("ev", "create", str(profile), "--mode", "explicit", "--format", "1",
                  "--min-active", "1", *evs)
 
 
@@ -72,23 +57,23 @@ class Tool(Node):
         self.assertEqual(document["device"], "mrc0")
         self.assertEqual([port["admin_state"] for port in document["ports"]], ["enabled"] * 4)
         self.assertEqual(document["ev_profiles"], [])
-        self.assertIn("port 4: enabled", self.ctl("show"))
+        self.assertIn("port 4: enabled", self.must("show"))
 
     def test_PortsAreDisabledForEverybody(self):
-        self.ctl("port", "disable", "2", "3")
+        self.must("port", "disable", "2", "3")
         states = [port["admin_state"] for port in self.shown()["ports"]]
         self.assertEqual(states, ["enabled", "disabled", "disabled", "enabled"])
-        self.ctl("port", "enable", "2", "3")
+        self.must("port", "enable", "2", "3")
         self.refused(2, "port", "enable", "9")
         self.refused(2, "port", "enable", "0")
 
     def test_ProfilesAreCreatedShownAndDeleted(self):
         self.make_profile()
-        self.ctl("ev", "create", "8", "--mode", "generated", "--format", "1", "--count", "16",
+        self.must("ev", "create", "8", "--mode", "generated", "--format", "1", "--count", "16",
                  "--field", "16:0xC000:0x3FFF", "--field", "16:0")
-        self.ctl("ev", "create", "9", "--mode", "auto")
-        self.ctl("cc", "create", "2", "--set", "base_rtt=12000", "--set", "gamma=0.75")
-        self.ctl("cc", "create", "3", "--algorithm", "none")
+        self.must("ev", "create", "9", "--mode", "auto")
+        self.must("cc", "create", "2", "--set", "base_rtt=12000", "--set", "gamma=0.75")
+        self.must("cc", "create", "3", "--algorithm", "none")
         document = self.shown()
         self.assertEqual([p["mode"] for p in document["ev_profiles"]],
                          ["explicit", "generated", "auto"])
@@ -97,22 +82,22 @@ class Tool(Node):
         self.assertEqual(document["cc_profiles"][1]["algorithm"], "none")
         self.assertIn("in use", self.refused(1, "format", "delete", "1"))
         for profile in ("7", "8", "9"):
-            self.ctl("ev", "delete", profile)
-        self.ctl("format", "delete", "1")
-        self.ctl("cc", "delete", "2")
-        self.ctl("cc", "offline", "3")
-        self.ctl("cc", "online", "3")
-        self.ctl("cc", "delete", "3")
+            self.must("ev", "delete", profile)
+        self.must("format", "delete", "1")
+        self.must("cc", "delete", "2")
+        self.must("cc", "offline", "3")
+        self.must("cc", "online", "3")
+        self.must("cc", "delete", "3")
         document = self.shown()
         for kind in ("formats", "ev_profiles", "cc_profiles"):
             self.assertEqual(document[kind], [])
 
     def test_EvsAreDeniedAndAllowed(self):
         self.make_profile(count=8)
-        self.ctl("ev", "deny", "7", "0-1", "port=4", "3:0002c002")
+        self.must("ev", "deny", "7", "0-1", "port=4", "3:0002c002")
         self.assertEqual(self.states(7),
                          ["denied", "denied", "denied", "denied", "good", "good", "good", "denied"])
-        self.ctl("ev", "allow", "7", "all")
+        self.must("ev", "allow", "7", "all")
         self.assertEqual(self.states(7), ["good"] * 8)
         self.refused(1, "ev", "deny", "7", "1:00000001")
         self.refused(2, "ev", "deny", "7", "8")
@@ -125,7 +110,7 @@ class Tool(Node):
             '[[ev_profile]]\nid = 2\nmode = "explicit"\nformat = 1\n'
             'evs = ["1:fc00:0:1:2::", "2:fc00:0:3:4::"]\n[[cc_profile]]\nid = 3\ngamma = 0.5\n',
             encoding="utf-8")
-        self.ctl("apply", path)
+        self.must("apply", path)
         document = self.shown()
         self.assertEqual(document["ports"][3]["admin_state"], "disabled")
         self.assertEqual(document["ev_profiles"][0]["evs"][1]["ev"], "2:fc00:0:3:4::")
@@ -141,7 +126,7 @@ class Tool(Node):
         self.assertEqual(self.shown()["formats"], [])
 
     def test_WhatFailsHalfwayLeavesNothing(self):
-        self.ctl("format", "create", "1", "--mode", "stev", "--widths", "16,16")
+        self.must("format", "create", "1", "--mode", "stev", "--widths", "16,16")
         self.refused(1, "ev", "create", "7", "--mode", "explicit", "--format", "1", "--ev",
                      "9:0001c350")
         self.refused(1, "format", "create", "2", "--mode", "udp", "--widths", "17")
@@ -159,11 +144,11 @@ class Tool(Node):
         self.refused(2)
 
     def test_ProbesAreAnsweredOrTimeOut(self):
-        document = json.loads(self.ctl("probe", "127.0.0.1", "--count", "2", "--interval", "0",
+        document = json.loads(self.must("probe", "127.0.0.1", "--count", "2", "--interval", "0",
                                        "--timeout", "20", "--json"))
         self.assertEqual([(p["port"], p["answered"]) for p in document["ports"]],
                          [(1, 2), (2, 2), (3, 2), (4, 2)])
-        done = self.run_tool("probe", "127.0.0.77", "--count", "1", "--port", "2", "--timeout",
+        done = self.tool("probe", "127.0.0.77", "--count", "1", "--port", "2", "--timeout",
                              "0.2")
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn("0 of 1 answered", done.stdout)
@@ -172,7 +157,7 @@ class Tool(Node):
     def test_AnotherUserMayLookButNotTouch(self):
         self.make_profile(count=4)
         other = {"user": 12345, "group": 12345, "extra_groups": []}
-        self.assertEqual(self.run_tool("show", **other).returncode, 0)
+        self.assertEqual(self.tool("show", **other).returncode, 0)
         for words in (("port", "disable", "1"), ("ev", "deny", "7", "all"), ("ev", "delete", "7"),
                       ("watch", "--seconds", "1"), ("probe", "127.0.0.1")):
             self.assertIn("not permitted", self.refused(1, *words, **other))
@@ -191,8 +176,7 @@ class Example(Node):
                         f"CFLAGS={flags}", f"MRC_INCLUDE={arguments.include}",
                         f"MRC_LIB={arguments.libraries}"], check=True)
         environment = dict(self.environment, LD_LIBRARY_PATH=arguments.libraries)
-        done = subprocess.run([os.path.join(source, "ctl_walkthrough")], env=environment, text=True,
-                              capture_output=True, timeout=PATIENCE_S, check=False)
+        done = programs.run([os.path.join(source, "ctl_walkthrough")], env=environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1], "ok")
         document = self.shown()
@@ -228,10 +212,9 @@ class Transfer(Node):
         return [int(number) for number in self.ask(process, "ports")[1:]]
 
     def await_port_state(self, process, port, state):
-        deadline = time.monotonic() + PATIENCE_S
-        while self.ask(process, f"state {port}") != ["state", str(port), state]:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
+        programs.eventually(
+            lambda: self.ask(process, f"state {port}") == ["state", str(port), state],
+            f"port {port} is not {state}")
 
     def test_APortDisabledInTheMiddleIsLeft(self):
         self.make_profile()
@@ -239,7 +222,7 @@ class Transfer(Node):
             self.assertEqual(self.ask(process, "write 8"), ["written", "8"])
             self.assertTrue(all(count > 0 for count in self.ports(process)))
             self.tell(process, "write 60")
-            self.ctl("port", "disable", "3")
+            self.must("port", "disable", "3")
             self.assertEqual(process.stdout.readline().split(), ["written", "60"])
             self.await_port_state(process, 3, "down")
             self.ports(process)
@@ -247,33 +230,33 @@ class Transfer(Node):
             sent = self.ports(process)
             self.assertEqual(sent[2], 0, sent)
             self.assertTrue(all(count > 0 for count in sent[:2] + sent[3:]), sent)
-            self.ctl("port", "enable", "3")
+            self.must("port", "enable", "3")
             self.await_port_state(process, 3, "up")
             self.assertEqual(self.ask(process, "write 20"), ["written", "20"])
             self.assertGreater(self.ports(process)[2], 0)
             self.assertEqual(self.ask(process, "quit"), [])
-            self.assertEqual(process.wait(PATIENCE_S), 0)
+            self.assertEqual(process.wait(WAIT_S), 0)
 
     def test_PathsDeniedInTheMiddleAreLeft(self):
         self.make_profile()
         with self.transfer("7") as process:
             self.assertEqual(self.ask(process, "write 4"), ["written", "4"])
             self.tell(process, "write 60")
-            self.ctl("ev", "deny", "7", "port=2", "port=4")
+            self.must("ev", "deny", "7", "port=2", "port=4")
             self.assertEqual(process.stdout.readline().split(), ["written", "60"])
             self.ports(process)
             self.assertEqual(self.ask(process, "write 8"), ["written", "8"])
             sent = self.ports(process)
             self.assertEqual((sent[1], sent[3]), (0, 0), sent)
             self.assertEqual(self.states(7).count("denied"), 16)
-            self.ctl("ev", "allow", "7", "all")
+            self.must("ev", "allow", "7", "all")
             self.assertEqual(self.ask(process, "write 20"), ["written", "20"])
             sent = self.ports(process)
             self.assertTrue(all(count > 0 for count in sent), sent)
 
     def test_ProfilesInUseStayUntilTheirProcessIsGone(self):
         self.make_profile()
-        self.ctl("cc", "create", "2", "--set", "base_rtt=20000")
+        self.must("cc", "create", "2", "--set", "base_rtt=20000")
         with self.transfer("7", "2") as process:
             self.assertEqual(self.ask(process, "write 2"), ["written", "2"])
             self.assertIn("in use", self.refused(1, "ev", "delete", "7"))
@@ -281,15 +264,14 @@ class Transfer(Node):
             self.assertEqual(self.ask(process, "write 2"), ["written", "2"])
             process.kill()
             process.wait()
-            self.ctl("ev", "delete", "7")
-            self.ctl("cc", "delete", "2")
+            self.must("ev", "delete", "7")
+            self.must("cc", "delete", "2")
 
     def test_AQueuePairNeedsAProfileThatIsOnline(self):
         self.make_profile()
-        self.ctl("ev", "offline", "7")
+        self.must("ev", "offline", "7")
         for profile in ("7", "8"):
-            done = subprocess.run([arguments.transfer, profile], env=self.environment, text=True,
-                                  capture_output=True, timeout=PATIENCE_S, check=False, input="")
+            done = programs.run([arguments.transfer, profile], env=self.environment, input="")
             self.assertEqual(done.returncode, 1)
             self.assertIn("INIT: errno", done.stderr)
 
@@ -301,6 +283,7 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--sanitize", default="")
     arguments, rest = parser.parse_known_args()
+    programs.leave_cleanly_when_told()
     unittest.main(argv=[sys.argv[0], *rest])
 
 

@@ -11,11 +11,15 @@ cannot do it.
 import ctypes
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
 
-SKIPPED = 77
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+from programs import skip, without_leak_search  # noqa: E402  (found through the line above)
+
 CLONE_NEWNET = 0x40000000
 PACKETS = 20
 PAYLOAD_BYTES = 1000
@@ -38,19 +42,11 @@ def ip(*arguments, check=True):
     return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=check)
 
 
-def skip(why):
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
-
-
 def enter_private_namespaces():
     """Starts this script again where it may make network namespaces that vanish with it."""
     if os.environ.get("MRC_LINUX_TABLES_INSIDE") == "1":
         return
-    # In sanitizer builds the search for leaks takes seconds, too much for so many small runs.
-    options = os.environ.get("ASAN_OPTIONS", "")
-    environment = dict(os.environ, MRC_LINUX_TABLES_INSIDE="1",
-                       ASAN_OPTIONS=f"{options}:detect_leaks=0".lstrip(":"))
+    environment = without_leak_search(os.environ | {"MRC_LINUX_TABLES_INSIDE": "1"})
     unshare = ["unshare", "--net", "--mount"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
     try:
         allowed = subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode

@@ -6,10 +6,12 @@ Usage: nccl_test.py RANK_PROGRAM PLUGIN SCENARIO VERSION [ENGINE_THREADS]
 
 import os
 import pathlib
-import random
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 LIMIT_SECONDS = 500
 RANKS = {"bad_input": 1, "no_device": 1, "fork": 1, "ring": 4, "ring_ports": 4}
@@ -24,12 +26,9 @@ def start(program, plugin, scenario, version, rank, ranks, directory, environmen
 
 
 def environment_of(scenario, directory, threads):
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith("MRC_") or name == "MRC_TEST_RESULTS"}
-    environment["MRC_STATE_DIR"] = directory
-    environment["MRC_THREADS"] = threads
-    # Below the ports that the kernel hands out by itself.
-    environment["MRC_PORT"] = str(random.randrange(12000, 32000, 32))
+    environment = programs.device_environment(directory, MRC_THREADS=threads)
+    if "MRC_TEST_RESULTS" in os.environ:
+        environment["MRC_TEST_RESULTS"] = os.environ["MRC_TEST_RESULTS"]
     if scenario == "no_device":
         broken = pathlib.Path(directory) / "broken.toml"
         broken.write_text("this is not TOML [", encoding="utf-8")
@@ -43,7 +42,8 @@ def main():
     program, plugin, scenario, version = sys.argv[1:5]
     threads = sys.argv[5] if len(sys.argv) > 5 else "1"
     ranks = RANKS.get(scenario, 2)
-    with tempfile.TemporaryDirectory(prefix="mrc-nccl-") as directory:
+    programs.leave_cleanly_when_told()
+    with programs.own_folder() as directory:
         environment = environment_of(scenario, directory, threads)
         role = "ring" if scenario == "ring_ports" else scenario
         processes = [start(program, plugin, role, version, rank, ranks, directory, environment)

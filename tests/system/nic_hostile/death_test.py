@@ -5,12 +5,10 @@ Usage: death_test.py <peer program> <dlclose program> <lib_mrc.so> [unittest arg
 """
 
 import signal
-import subprocess
-import sys
 import time
-import unittest
 
 import peer_driver
+import programs  # found through peer_driver
 
 KIB = 1024
 MIB = 1 << 20
@@ -131,14 +129,9 @@ class Death(peer_driver.PeerTest):
         self.assertLess(used_s() - before, 0.2)
 
     def test_TheLibraryCanBeUnloadedAndLoadedAgain(self):
-        done = subprocess.run([self.dlclose_program, self.library], env=self.variables,
-                              capture_output=True, text=True, timeout=peer_driver.WAIT_S,
-                              check=False)
+        done = programs.run([self.dlclose_program, self.library], env=self.variables)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
-    peer_driver.PeerTest.program = sys.argv.pop(1)
-    Death.dlclose_program = sys.argv.pop(1)
-    Death.library = sys.argv.pop(1)
-    unittest.main()
+    peer_driver.main(Death, "dlclose_program", "library")

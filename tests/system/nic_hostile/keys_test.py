@@ -4,9 +4,7 @@
 Usage: keys_test.py <peer program> [unittest arguments]
 """
 
-import sys
 import time
-import unittest
 
 import peer_driver
 
@@ -108,5 +106,4 @@ class Keys(peer_driver.PeerTest):
 
 
 if __name__ == "__main__":
-    peer_driver.PeerTest.program = sys.argv.pop(1)
-    unittest.main()
+    peer_driver.main()

@@ -4,9 +4,6 @@
 Usage: many_test.py <peer program> [unittest arguments]
 """
 
-import sys
-import unittest
-
 import peer_driver
 
 MIB = 1 << 20
@@ -91,5 +88,4 @@ class Many(peer_driver.PeerTest):
 
 
 if __name__ == "__main__":
-    peer_driver.PeerTest.program = sys.argv.pop(1)
-    unittest.main()
+    peer_driver.main()

@@ -12,9 +12,8 @@ import socket
 import sys
 import threading
 import time
-import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 
 import netns  # noqa: E402  (found through the line above)
 import peer_driver  # noqa: E402
@@ -34,7 +33,6 @@ class Network(peer_driver.PeerTest):
         super().setUp()
         planes = ",".join(self.hosts.interface(p) for p in range(1, PLANES + 1))
         self.variables.update(MRC_IFACES=planes, MRC_PORT=str(UDP_PORT))
-        self.folder = self.variables["MRC_STATE_DIR"]
         for host in netns.HOSTS:
             for plane in range(1, PLANES + 1):
                 self.hosts.set_link(host, plane, "up")
@@ -206,7 +204,6 @@ class Network(peer_driver.PeerTest):
 
 
 if __name__ == "__main__":
-    peer_driver.PeerTest.program = os.path.abspath(sys.argv.pop(1))
     netns.enter()
     Network.hosts = netns.TwoHosts(PLANES, 9000)
-    unittest.main()
+    peer_driver.main()

@@ -2,17 +2,19 @@
 
 import collections
 import os
+import pathlib
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 WAIT_S = 90
-UDP_PORTS_PER_TEST = 256
-FIRST_UDP_PORT = 10240
-UDP_RANGES = 87  # below the ports that the kernel hands out by itself
 
 Region = collections.namedtuple("Region", "name bytes address rkey")
 QueuePair = collections.namedtuple("QueuePair", "name number psn")
@@ -21,16 +23,6 @@ QueuePair = collections.namedtuple("QueuePair", "name number psn")
 # of one whose peer is going to die (about 1.5 s).
 PATIENT = (14, 7, 12)
 IMPATIENT = (16, 7, 3)
-
-
-def environment(state_directory):
-    """Variables that keep a test away from other tests and from the host's configuration."""
-    port = FIRST_UDP_PORT + os.getpid() % UDP_RANGES * UDP_PORTS_PER_TEST
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("MRC_")}
-    # Some peers leave without cleaning up on purpose.
-    no_leaks = f"{kept.get('ASAN_OPTIONS', '')}:detect_leaks=0".lstrip(":")
-    return {**kept, "ASAN_OPTIONS": no_leaks, "MRC_CONFIG": "/dev/null",
-            "MRC_STATE_DIR": state_directory, "MRC_PORT": str(port)}
 
 
 class PeerDied(Exception):
@@ -126,15 +118,15 @@ def connect(peer, own, other_peer, other, retry=PATIENT):
         a.ask(f"connect {qa.name} {b.gid} {qb.number} {qb.psn} {timeout} {linear} {exponential}")
 
 
-class PeerTest(unittest.TestCase):
+class PeerTest(programs.CleanTest):
     """A test with a state directory and processes of its own, which are gone afterwards."""
 
-    program = None  # set by the main function of a test file
+    program = None  # set by main()
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="mrc-hostile-")
-        self.addCleanup(folder.cleanup)
-        self.variables = environment(folder.name)
+        super().setUp()
+        # Some peers leave without cleaning up on purpose.
+        self.variables = programs.without_leak_search(programs.device_environment(self.folder))
 
     def start(self, before=()):
         peer = Peer(self.program, self.variables, before)
@@ -161,3 +153,8 @@ class PeerTest(unittest.TestCase):
         self.assertEqual(self.write(sender, source, target, queue_pair), "done 1 ok")
         receiver.ask(f"check {target.name} 0 {size} {seed} 0")
         receiver.ask(f"guards {target.name}")
+
+
+def main(case=PeerTest, *more):
+    """Runs the tests of a file; see programs.main."""
+    programs.main(case, *more)

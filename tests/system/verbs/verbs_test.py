@@ -8,21 +8,17 @@ not installed.
 """
 
 import argparse
-import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 TIMEOUT_S = 120
-SKIPPED = 77
-
-
-class Skip(Exception):
-    pass
 
 
 class Setup:
@@ -30,12 +26,7 @@ class Setup:
 
     def __init__(self, libraries, folder):
         self.libraries = libraries
-        # Below the range from which the kernel gives out ports; 256 of them per test.
-        self.port = random.SystemRandom().randrange(10_000, 30_000)
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("MRC_")}
-        self.environment.update(MRC_STATE_DIR=str(folder), MRC_PORT=str(self.port),
-                                XDG_CONFIG_HOME=str(folder))
+        self.environment = programs.device_environment(folder)
 
     def way(self, name):
         """The environment of a program that shall find us, by one of the two ways."""
@@ -49,7 +40,7 @@ class Setup:
     def run(self, way, command):
         program = shutil.which(command[0])
         if program is None:
-            raise Skip(f"{command[0]} is not installed")
+            programs.skip(f"{command[0]} is not installed")
         return subprocess.Popen([program, *command[1:]], env=self.way(way), text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -71,7 +62,7 @@ def alone(setup, way, command):
 
 def pair(setup, way, command):
     """A server and a client of one program. The client is started until the server is there."""
-    command = [*command, "-p", str(random.SystemRandom().randrange(30_001, 32_000))]
+    command = [*command, "-p", str(programs.free_tcp_port())]
     server = setup.run(way, command)
     try:
         while True:
@@ -155,7 +146,7 @@ def test_pingpong_checks_its_data(setup):
 def test_reads_and_other_transports_are_refused(setup):
     for command in (["ib_read_bw", "-F", "-s", "64", "-n", "5"],
                     ["ib_send_bw", "-F", "-c", "UD", "-s", "64", "-n", "5"]):
-        port = str(random.SystemRandom().randrange(30_001, 32_000))
+        port = str(programs.free_tcp_port())
         server = setup.run("preload", [*command, "-p", port])
         client = setup.run("preload", [*command, "-p", port, "127.0.0.1"])
         output, _ = client.communicate(timeout=TIMEOUT_S)
@@ -169,12 +160,9 @@ def main():
     parser.add_argument("--libraries", type=pathlib.Path, required=True)
     parser.add_argument("case")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            globals()["test_" + arguments.case](Setup(arguments.libraries, folder))
-        except Skip as reason:
-            print(f"skipped: {reason}")
-            return SKIPPED
+    programs.leave_cleanly_when_told()
+    with programs.own_folder() as folder:
+        globals()["test_" + arguments.case](Setup(arguments.libraries, folder))
     return 0
 
 

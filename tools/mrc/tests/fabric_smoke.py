@@ -9,9 +9,11 @@ import ipaddress
 import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 USAGE_ERRORS = [
     "fabric",
@@ -62,12 +64,7 @@ def expect(condition, what):
 
 
 def run(program, line):
-    # In sanitizer builds the search for leaks takes seconds, too much for so many small runs.
-    options = os.environ.get("ASAN_OPTIONS", "")
-    environment = dict(os.environ, ASAN_OPTIONS=f"{options}:detect_leaks=0".lstrip(":"))
-    return subprocess.run(
-        [program, *line.split()], capture_output=True, text=True, env=environment, check=False
-    )
+    return programs.run([program, *line.split()], env=programs.without_leak_search(os.environ))
 
 
 def output(program, line):
@@ -149,11 +146,12 @@ def check_plan(program):
 
 def main():
     program = sys.argv[1]
+    programs.leave_cleanly_when_told()
     check_usage(program)
     check_presets(program)
     check_paths(program)
     check_plan(program)
-    with tempfile.TemporaryDirectory() as folder:
+    with programs.own_folder() as folder:
         check_topology_file(program, pathlib.Path(folder))
         check_export(program, pathlib.Path(folder))
     for problem in problems:

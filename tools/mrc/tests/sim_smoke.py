@@ -14,7 +14,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 SMALL = "--hosts 16 --t0 4 --t1 4 --planes 2 --gbps 200 --bytes 200kB"
 FAULT = "--fail 't0:1/t1:2/plane:0 down @5us'"
@@ -124,10 +127,8 @@ class Tool:
 
     def run(self, arguments):
         environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
-        options = environment.get("ASAN_OPTIONS", "")
-        environment["ASAN_OPTIONS"] = f"{options}:detect_leaks=0".lstrip(":")
-        return subprocess.run([self.program, "sim", *shlex.split(arguments)], cwd=self.folder,
-                              capture_output=True, text=True, env=environment, check=False)
+        return programs.run([self.program, "sim", *shlex.split(arguments)], cwd=self.folder,
+                            env=programs.without_leak_search(environment), timeout=None)
 
     def json(self, arguments, status=0):
         result = self.run(f"{arguments} --json")
@@ -336,7 +337,8 @@ def check_capture(tool):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
+    programs.leave_cleanly_when_told()
+    with programs.own_folder() as folder:
         tool = Tool(sys.argv[1], folder)
         for check in (check_usage, check_json, check_faults, check_victim_and_steps,
                       check_determinism, check_flags, check_config, check_exit_codes,

@@ -5,8 +5,12 @@ Usage: smoke.py <mrc>. Prints one line for each thing that is wrong; exit status
 """
 
 import os
-import subprocess
+import pathlib
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import programs  # noqa: E402  (found through the line above)
 
 USAGE_ERRORS = [
     [],
@@ -29,12 +33,7 @@ def expect(condition, what):
 
 
 def run(program, *arguments):
-    # In sanitizer builds the search for leaks takes seconds, too much for every small run.
-    options = os.environ.get("ASAN_OPTIONS", "")
-    environment = os.environ | {"ASAN_OPTIONS": f"{options}:detect_leaks=0".lstrip(":")}
-    return subprocess.run(
-        [program, *arguments], capture_output=True, text=True, env=environment, check=False
-    )
+    return programs.run([program, *arguments], env=programs.without_leak_search(os.environ))
 
 
 def check_usage(program):
