@@ -1,6 +1,7 @@
 #include "dst/pool.h"
 
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,12 @@ void note_failure(Board& board, std::uint64_t seed, const char* reason) {
   std::snprintf(board.failures[slot].reason, kReasonBytes, "%s", reason);
 }
 
+// Ends the process by SIGPROF after so much time on a processor; 0: no longer.
+void limit_processor_time(unsigned seconds) {
+  const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
 [[noreturn]] void work(Board& board, std::size_t worker, const std::vector<std::uint64_t>& seeds,
                        const PoolOptions& options) {
 #ifdef MRC_PLANTED_BUGS
@@ -55,9 +62,9 @@ void note_failure(Board& board, std::uint64_t seed, const char* reason) {
     const std::size_t position = board.next.fetch_add(1);
     if (position >= seeds.size()) break;
     board.current[worker] = position;
-    alarm(options.seconds_per_seed);
+    limit_processor_time(options.seconds_per_seed);
     const SeedResult result = run_seed_checked(seeds[position]);
-    alarm(0);
+    limit_processor_time(0);
     board.totals[worker].add(result.totals);
     if (!result.ok) note_failure(board, seeds[position], result.reason.c_str());
     board.current[worker] = kIdle;
@@ -121,8 +128,8 @@ class Pool {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && position == kIdle) return false;
     if (position == kIdle) return false;
     char reason[96];
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
-      std::snprintf(reason, sizeof reason, "not done after %u s of real time",
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF) {
+      std::snprintf(reason, sizeof reason, "not done after %u s of processor time",
                     options_.seconds_per_seed);
     } else if (WIFSIGNALED(status)) {
       std::snprintf(reason, sizeof reason, "the engine died: %s", strsignal(WTERMSIG(status)));

@@ -48,7 +48,7 @@ class Demo(programs.ToolTest):
     def test_the_verdict(self):
         process = self.start(*SHORT, "--json")
         out, err = process.communicate(timeout=WAIT_S)
-        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(process.returncode, 0, out + err)
         report = json.loads(out)
         self.assertEqual(report["verdict"], "passed")
         self.assertTrue(report["losses_equal"])

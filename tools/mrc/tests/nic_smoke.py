@@ -19,7 +19,6 @@ import programs  # noqa: E402  (found through the line above)
 from programs import WAIT_S  # noqa: E402
 
 
-
 class Tool(programs.ToolTest):
     def setUp(self):
         super().setUp()
@@ -98,13 +97,16 @@ class Perf(Tool):
 
     def test_InterruptedClientShowsWhatItHas(self):
         server = self.start_server("write_bw", "--json")
-        client = self.start("perf", "write_bw", "-p", self.port, "-D", "60", "--json", "127.0.0.1")
-        time.sleep(1.5)
+        client = self.start("perf", "write_bw", "-p", self.port, "-D", "60",
+                            "--report-every", "0.1", "127.0.0.1")
+        for line in client.stdout:
+            if json.loads(line)["end_s"] > 1:  # half a second is only to warm up
+                break
         client.send_signal(signal.SIGINT)
         output, errors = client.communicate(timeout=WAIT_S)
         self.assertEqual(client.returncode, 130, errors)
-        row = json.loads(output)["results"][0]
-        self.assertTrue(row["interrupted"] and row["verified"] and row["messages"] > 0)
+        row = json.loads(output.splitlines()[-1])["results"][0]
+        self.assertTrue(row["interrupted"] and row["verified"] and row["messages"] > 0, row)
         self.assertEqual(server.wait(WAIT_S), 0)
 
     def test_ADeadServerIsAClearError(self):
