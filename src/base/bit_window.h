@@ -7,9 +7,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "base/assert.h"
+#include "base/fixed_array.h"
 
 namespace mrc {
 
@@ -19,10 +18,9 @@ class BitWindow {
   // `capacity` is rounded up to a power of two, and to one word more than a word at least, so that
   // an unaligned 64-bit read never meets itself.
   explicit BitWindow(std::uint32_t capacity)
-      : words_(std::bit_ceil(capacity < 128 ? 128U : capacity) / 64),
-        mask_(words_.size() * 64 - 1) {}
+      : words_(std::bit_ceil(capacity < 128 ? 128U : capacity) / 64) {}
 
-  std::uint64_t capacity() const { return mask_ + 1; }
+  std::uint64_t capacity() const { return words_.size() * 64; }
 
   bool test(std::uint64_t seq) const { return (words_[word(seq)] >> (seq & 63)) & 1; }
   void set(std::uint64_t seq) { words_[word(seq)] |= std::uint64_t{1} << (seq & 63); }
@@ -56,13 +54,12 @@ class BitWindow {
     return end;
   }
 
-  std::size_t memory_bytes() const { return words_.capacity() * sizeof(std::uint64_t); }
+  std::size_t memory_bytes() const { return words_.memory_bytes(); }
 
  private:
-  std::size_t word(std::uint64_t seq) const { return (seq & mask_) >> 6; }
+  std::size_t word(std::uint64_t seq) const { return (seq >> 6) & (words_.size() - 1); }
 
-  std::vector<std::uint64_t> words_;
-  std::uint64_t mask_ = 0;
+  FixedArray<std::uint64_t> words_;  // a power of two
 };
 
 }  // namespace mrc

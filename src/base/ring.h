@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
 #include "base/assert.h"
+#include "base/fixed_array.h"
 
 namespace mrc {
 
@@ -40,20 +41,20 @@ class Ring {
   }
   void pop_front() {
     MRC_ASSERT(!empty());
-    head_ = position(1);
+    head_ = static_cast<std::uint32_t>(position(1));
     --size_;
   }
   void clear() { size_ = 0; }
 
  private:
   std::size_t position(std::size_t i) const {
-    const std::size_t p = head_ + i;
+    const std::size_t p = std::size_t{head_} + i;
     return p < items_.size() ? p : p - items_.size();
   }
 
-  std::vector<T> items_;
-  std::size_t head_ = 0;
-  std::size_t size_ = 0;
+  FixedArray<T> items_;
+  std::uint32_t head_ = 0;
+  std::uint32_t size_ = 0;
 };
 
 }  // namespace mrc

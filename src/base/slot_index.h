@@ -3,9 +3,9 @@
 
 #include <bit>
 #include <cstdint>
-#include <vector>
 
 #include "base/assert.h"
+#include "base/fixed_array.h"
 
 namespace mrc {
 
@@ -18,7 +18,7 @@ class SlotIndex {
 
   SlotIndex() = default;
   explicit SlotIndex(std::uint32_t capacity)
-      : entries_(std::bit_ceil(capacity < 4 ? 8U : capacity * 2)), capacity_(capacity) {}
+      : entries_(std::bit_ceil(capacity * 2)), capacity_(capacity) {}
 
   std::uint32_t find(const Key& key) const {
     for (std::size_t i = home(key);; i = next(i)) {
@@ -64,7 +64,7 @@ class SlotIndex {
     return (to - from) & (entries_.size() - 1);
   }
 
-  std::vector<Entry> entries_;
+  FixedArray<Entry> entries_;
   std::uint32_t capacity_ = 0;
   std::uint32_t size_ = 0;
 };

@@ -44,18 +44,18 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
 
 void PathSet::lay_out_planes() {
   const auto plane_count = static_cast<unsigned>(std::popcount(profile_->ports().bits()));
-  planes_.reserve(plane_count);
+  planes_ = FixedArray<Plane>(plane_count);
+  unsigned laid_out = 0;
   unsigned begin = 0;
   for (unsigned number = 1; number <= kMaxPorts; ++number) {
     const PortId port{static_cast<std::uint8_t>(number)};
     if (!profile_->ports().contains(port)) continue;
-    plane_index_[number - 1] = static_cast<std::uint8_t>(planes_.size());
-    Plane plane;
+    plane_index_[number - 1] = static_cast<std::uint8_t>(laid_out);
+    Plane& plane = planes_[laid_out++];
     plane.port = port;
     plane.begin = static_cast<std::uint16_t>(begin);
     fill_plane(plane, plane_count);
     begin = plane.end;
-    planes_.push_back(plane);
   }
 }
 
@@ -93,7 +93,7 @@ EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {
   stay_left_ = static_cast<std::uint16_t>(std::min<unsigned>(stay_left_, quantum - 1));
   if (stay_left_ > 0 && avoid == kNoEv && can_stay(free_ports)) {
     --stay_left_;
-    count_use(stay_ev_, static_cast<unsigned>(profile_->port(stay_ev_)) - 1);
+    count_use(stay_ev_, plane_of(stay_ev_));
     return stay_ev_;
   }
   if (MRC_BUG(kPathIgnoresAvoid)) avoid = kNoEv;
@@ -118,20 +118,21 @@ EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {
 // The plane that has had the fewest packets; among equals the next one round.
 PathSet::Plane& PathSet::least_loaded(PortMask candidates) {
   std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
-  unsigned best_port = 0;
+  Plane* least = &planes_[0];
   for (std::uint32_t bits = candidates.bits(); bits != 0; bits &= bits - 1) {
     const auto port = static_cast<unsigned>(std::countr_zero(bits));
-    const std::uint64_t key = load(port) * kMaxPorts + (port - next_port_) % kMaxPorts;
+    Plane& plane = planes_[plane_index_[port]];
+    const std::uint64_t key = load(plane) * kMaxPorts + (port - next_port_) % kMaxPorts;
     if (key >= best) continue;
     best = key;
-    best_port = port;
+    least = &plane;
   }
-  return planes_[plane_index_[best_port]];
+  return *least;
 }
 
-// Packets sent on a port, at least so many that it cannot catch up more than the limit.
-std::uint64_t PathSet::load(unsigned port) const {
-  return std::max(loads_[port], max_load_ - std::min(max_load_, kMaxCatchUpPackets));
+// Packets sent on a plane, at least so many that it cannot catch up more than the limit.
+std::uint64_t PathSet::load(const Plane& plane) const {
+  return std::max(plane.load, max_load_ - std::min(max_load_, kMaxCatchUpPackets));
 }
 
 // Where the next EV other than `avoid` stands in the rotation, kNowhere when `avoid` is all there
@@ -167,9 +168,8 @@ void PathSet::pass_over(EvIndex ev) {
 EvIndex PathSet::use(Plane& plane, std::uint16_t position) {
   const EvIndex ev{order_[position]};
   set_state(ev, EvState::kGood);
-  const auto port = static_cast<unsigned>(plane.port) - 1;
-  count_use(ev, port);
-  next_port_ = port + 1;
+  count_use(ev, plane);
+  next_port_ = static_cast<unsigned>(plane.port);
 
   const std::uint16_t next = after(plane, position);
   if (next <= plane.cursor) plane.rotations = (plane.rotations + 1) % kRotationsPerOrder;
@@ -177,14 +177,14 @@ EvIndex PathSet::use(Plane& plane, std::uint16_t position) {
   return ev;
 }
 
-void PathSet::count_use(EvIndex ev, unsigned port) {
+void PathSet::count_use(EvIndex ev, Plane& plane) {
   ++counters_[to_index(ev)].sent;
-  charge(port);
+  charge(plane);
 }
 
-void PathSet::charge(unsigned port) {
-  loads_[port] = load(port) + 1;
-  max_load_ = std::max(max_load_, loads_[port]);
+void PathSet::charge(Plane& plane) {
+  plane.load = load(plane) + 1;
+  max_load_ = std::max(max_load_, plane.load);
 }
 
 // Whether the EV of the last packet is as good as it was then.
@@ -204,7 +204,7 @@ bool PathSet::prefers_confirmed(PortMask candidates, EvIndex avoid) {
 
 // A plane kept in use only because of the floor takes its turn as its EVs do: it is passed over for
 // one that has a good EV, as often as the EV at `position` still has to be.
-bool PathSet::passes_over(const Plane& plane, std::uint16_t position, PortMask others,
+bool PathSet::passes_over(Plane& plane, std::uint16_t position, PortMask others,
                           EvIndex avoid) {
   if (good_count_ > min_active_ || is_good(position)) return false;
   const unsigned except = avoid == kNoEv ? kNowhere : row(avoid).position;
@@ -214,7 +214,7 @@ bool PathSet::passes_over(const Plane& plane, std::uint16_t position, PortMask o
   };
   if (std::none_of(planes_.begin(), planes_.end(), has_good)) return false;
   pass_over(EvIndex{order_[position]});
-  charge(static_cast<unsigned>(plane.port) - 1);
+  charge(plane);
   return true;
 }
 
@@ -322,7 +322,7 @@ unsigned PathSet::bad_count() const { return bad_count_; }
 unsigned PathSet::size() const { return static_cast<unsigned>(rows_.size()); }
 
 std::size_t PathSet::memory_bytes() const {
-  const auto bytes = [](const auto& v) { return v.capacity() * sizeof(v[0]); };
+  const auto bytes = [](const auto& v) { return v.memory_bytes(); };
   return sizeof(*this) + bytes(rows_) + bytes(counters_) + bytes(planes_) + bytes(order_) +
          bytes(heap_) + bytes(good_bits_);
 }

@@ -34,8 +34,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
+#include "base/fixed_array.h"
 #include "base/prng.h"
 #include "base/types.h"
 #include "core/counters.h"
@@ -151,6 +151,7 @@ class PathSet {
   // The plane's EVs stand in order_[begin, end): first the active ones in the order of use, then
   // the backups, then those that are bad or denied.
   struct Plane {
+    std::uint64_t load = 0;  // packets sent on it, and those forgiven
     PortId port{};
     std::uint8_t rotations = 0;  // since the order was drawn; in rotation 0 it is being drawn
     std::uint16_t begin = 0;
@@ -179,14 +180,14 @@ class PathSet {
 
   // Choosing.
   Plane& least_loaded(PortMask candidates);
-  std::uint64_t load(unsigned port) const;
+  std::uint64_t load(const Plane& plane) const;
   std::uint16_t next_position(Plane& plane, EvIndex avoid);
   EvIndex use(Plane& plane, std::uint16_t position);
-  void count_use(EvIndex ev, unsigned port);
-  void charge(unsigned port);
+  void count_use(EvIndex ev, Plane& plane);
+  void charge(Plane& plane);
   bool can_stay(PortMask free_ports);
   bool prefers_confirmed(PortMask candidates, EvIndex avoid);
-  bool passes_over(const Plane& plane, std::uint16_t position, PortMask others, EvIndex avoid);
+  bool passes_over(Plane& plane, std::uint16_t position, PortMask others, EvIndex avoid);
   EvIndex choose_beside(EvIndex avoid);
   std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
@@ -231,18 +232,17 @@ class PathSet {
   PathSetConfig config_;
   PathObserver* observer_;
   Prng prng_;
-  std::vector<Row> rows_;
-  std::vector<EvCounters> counters_;
-  std::vector<Plane> planes_;  // those of the profile, by port
+  FixedArray<Row> rows_;
+  FixedArray<EvCounters> counters_;
+  FixedArray<Plane> planes_;  // those of the profile, by port
   std::array<std::uint8_t, kMaxPorts> plane_index_{};
-  std::vector<std::uint16_t> order_;      // EVs, see Plane
-  std::vector<std::uint16_t> heap_;       // EVs, see schedule()
-  std::vector<std::uint64_t> good_bits_;  // by position: the EV there is GOOD
+  FixedArray<std::uint16_t> order_;      // EVs, see Plane
+  FixedArray<std::uint16_t> heap_;       // EVs, see schedule()
+  FixedArray<std::uint64_t> good_bits_;  // by position: the EV there is GOOD
   PortMask usable_ports_;
   PortMask ports_with_usable_;  // an EV of that port is GOOD or SKIP
   PortMask ports_with_bad_;
   PortMask reported_in_use_;
-  std::array<std::uint64_t, kMaxPorts> loads_{};  // by port - 1
   std::uint64_t max_load_ = 0;
   unsigned next_port_ = 0;  // breaks ties of load; a port - 1
   unsigned next_control_plane_ = 0;

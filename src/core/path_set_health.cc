@@ -248,11 +248,11 @@ void PathSet::report_planes() {
   const PortMask in_use = planes_in_use();
   if (in_use == reported_in_use_) return;
   const PortMask before = std::exchange(reported_in_use_, in_use);
-  for (const Plane& plane : planes_) {
+  for (Plane& plane : planes_) {
     const bool usable = in_use.contains(plane.port);
     if (usable == before.contains(plane.port)) continue;
     // What the plane missed while it was away is not its debt.
-    if (usable) loads_[static_cast<unsigned>(plane.port) - 1] = max_load_;
+    if (usable) plane.load = max_load_;
     observer_->on_plane_usable(plane.port, usable);
   }
 }

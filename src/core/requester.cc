@@ -348,7 +348,7 @@ bool Requester::pop_completion(Completion& out) {
 }
 
 std::size_t Requester::memory_bytes() const {
-  return messages_.capacity() * sizeof(Message) + window_.memory_bytes();
+  return messages_.memory_bytes() + window_.memory_bytes();
 }
 
 }  // namespace mrc::core

@@ -25,8 +25,8 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
+#include "base/fixed_array.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "core/cc/congestion.h"
@@ -233,7 +233,7 @@ class Requester {
   RttEstimator rtt_;
 
   // Messages, by number: reported <= completed <= segmented <= posted.
-  std::vector<Message> messages_;
+  FixedArray<Message> messages_;
   std::uint64_t reported_ = 0;   // completions handed out
   std::uint64_t completed_ = 0;  // acknowledged by the transport, or flushed
   std::uint64_t segmented_ = 0;  // every packet sent at least once

@@ -37,7 +37,7 @@ void Responder::start(const QpReadyToReceive& rtr, QpCounters& counters) {
   received_ = BitWindow(window_psns_);
   ends_message_ = BitWindow(window_psns_);
   has_immediate_ = BitWindow(window_psns_);
-  stash_.assign(rtr.max_wimm_dest, {});
+  stash_ = FixedArray<StashedImmediate>(rtr.max_wimm_dest);
   started_ = true;
 }
 
@@ -382,7 +382,7 @@ void Responder::forgive_path(std::uint32_t entropy) {
 
 std::size_t Responder::memory_bytes() const {
   return received_.memory_bytes() + ends_message_.memory_bytes() + has_immediate_.memory_bytes() +
-         stash_.capacity() * sizeof(StashedImmediate) + receives_.capacity() * sizeof(Receive);
+         stash_.memory_bytes() + receives_.capacity() * sizeof(Receive);
 }
 
 }  // namespace mrc::core

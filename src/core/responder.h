@@ -8,9 +8,9 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "base/bit_window.h"
+#include "base/fixed_array.h"
 #include "base/ring.h"
 #include "base/types.h"
 #include "core/config.h"
@@ -127,7 +127,7 @@ class Responder {
   std::uint64_t received_bytes_ = 0;  // nominal sizes of new packets
   std::uint32_t out_of_order_ = 0;    // received beyond the left edge
 
-  std::vector<StashedImmediate> stash_;     // by RQMSN modulo its size
+  FixedArray<StashedImmediate> stash_;     // by RQMSN modulo its size
   std::uint64_t immediates_delivered_ = 0;  // its low 16 bits are the RQMSN expected next
 
   Ring<Receive> receives_;

@@ -22,7 +22,7 @@ SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first,
   MRC_ASSERT(index_.size() < kNil && !records_.empty());
   for (std::size_t i = 0; i + 1 < records_.size(); ++i)
     records_[i].newer = static_cast<std::uint16_t>(i + 1);
-  records_.back().newer = kNil;
+  records_[records_.size() - 1].newer = kNil;
 }
 
 Sequence SendWindow::sequence_of(std::uint16_t record_number) const {
@@ -142,9 +142,8 @@ Sequence SendWindow::first_lost(Sequence end) const {
 }
 
 std::size_t SendWindow::memory_bytes() const {
-  return records_.capacity() * sizeof(PacketRecord) + index_.capacity() * sizeof(index_[0]) +
-         ev_lists_.capacity() * sizeof(PathList) + acknowledged_.memory_bytes() +
-         lost_.memory_bytes() + overtaken_.memory_bytes();
+  return records_.memory_bytes() + index_.memory_bytes() + ev_lists_.memory_bytes() +
+         acknowledged_.memory_bytes() + lost_.memory_bytes() + overtaken_.memory_bytes();
 }
 
 }  // namespace mrc::core

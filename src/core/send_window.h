@@ -10,9 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "base/bit_window.h"
+#include "base/fixed_array.h"
 #include "base/types.h"
 
 namespace mrc::core {
@@ -143,10 +143,10 @@ class SendWindow {
   void unlink(Sequence seq);
   void release(Sequence seq);
 
-  std::vector<PacketRecord> records_;  // in no order; the free ones are linked by `newer`
-  std::vector<std::uint16_t> index_;   // by slot: the packet's record, kNil when it has none
+  FixedArray<PacketRecord> records_;  // in no order; the free ones are linked by `newer`
+  FixedArray<std::uint16_t> index_;   // by slot: the packet's record, kNil when it has none
   std::uint16_t free_ = kNil;
-  std::vector<PathList> ev_lists_;
+  FixedArray<PathList> ev_lists_;
   List order_;
   BitWindow acknowledged_;
   BitWindow lost_;

@@ -123,9 +123,9 @@ core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32
   config.max_qps = qps;
   config.max_peers = qps;
   config.max_regions = 1;
-  config.event_capacity = 4;
+  config.event_capacity = 0;  // nobody reads them
   config.control_capacity = 8 + kControlPerQp * qps;
-  config.endpoint_request_capacity = 1;
+  config.endpoint_request_capacity = 0;
   return config;
 }
 
