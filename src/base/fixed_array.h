@@ -1,5 +1,5 @@
-// An array whose length is chosen once. Two words where a vector has three, which counts where there
-// are hundreds of thousands of them; indices are checked.
+// An array whose length is chosen once. Two words where a vector has three, which counts where
+// there are hundreds of thousands of them; indices are checked.
 #pragma once
 
 #include <cstddef>

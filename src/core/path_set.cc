@@ -204,8 +204,7 @@ bool PathSet::prefers_confirmed(PortMask candidates, EvIndex avoid) {
 
 // A plane kept in use only because of the floor takes its turn as its EVs do: it is passed over for
 // one that has a good EV, as often as the EV at `position` still has to be.
-bool PathSet::passes_over(Plane& plane, std::uint16_t position, PortMask others,
-                          EvIndex avoid) {
+bool PathSet::passes_over(Plane& plane, std::uint16_t position, PortMask others, EvIndex avoid) {
   if (good_count_ > min_active_ || is_good(position)) return false;
   const unsigned except = avoid == kNoEv ? kNowhere : row(avoid).position;
   const auto has_good = [this, others, except](const Plane& other) {

@@ -19,7 +19,7 @@ SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first,
       mask_(index_.size() - 1),
       oldest_(first),
       next_(first) {
-  MRC_ASSERT(index_.size() < kNil && !records_.empty());
+  MRC_ASSERT(index_.size() < kNil && evs <= kMaxEvsPerQp && !records_.empty());
   for (std::size_t i = 0; i + 1 < records_.size(); ++i)
     records_[i].newer = static_cast<std::uint16_t>(i + 1);
   records_[records_.size() - 1].newer = kNil;
@@ -31,8 +31,8 @@ Sequence SendWindow::sequence_of(std::uint16_t record_number) const {
 }
 
 void SendWindow::link(std::uint16_t self) {
-  PacketRecord& packet = records_[self];
-  List& on_path = path(packet.ev);
+  Stored& packet = records_[self];
+  List& on_path = path(EvIndex{packet.ev});
   packet.older = order_.tail;
   packet.newer = kNil;
   (order_.tail == kNil ? order_.head : records_[order_.tail].newer) = self;
@@ -46,8 +46,8 @@ void SendWindow::link(std::uint16_t self) {
 }
 
 void SendWindow::unlink(Sequence seq) {
-  PacketRecord& packet = open_record(seq);
-  List& on_path = path(packet.ev);
+  Stored& packet = open_record(seq);
+  List& on_path = path(EvIndex{packet.ev});
   (packet.older == kNil ? order_.head : records_[packet.older].newer) = packet.newer;
   (packet.newer == kNil ? order_.tail : records_[packet.newer].older) = packet.older;
   (packet.ev_older == kNil ? on_path.head : records_[packet.ev_older].ev_newer) = packet.ev_newer;
@@ -58,25 +58,26 @@ void SendWindow::unlink(Sequence seq) {
 }
 
 void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
-  MRC_ASSERT(next_ - oldest_ <= mask_ && free_ != kNil);
+  MRC_ASSERT(next_ - oldest_ <= mask_ && free_ != kNil && nominal_bytes <= kMaxNominalBytes);
   const std::uint16_t self = free_;
   free_ = records_[self].newer;
-  records_[self] = PacketRecord{.sent_at = now,
-                                .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
-                                .slot = slot(next_),
-                                .ev = ev,
-                                .state = PacketState::kInFlight,
-                                .transmissions = 1};
+  Stored& packet = records_[self];
+  packet = Stored{.transmissions = 1,
+                  .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
+                  .state = PacketState::kInFlight,
+                  .slot = slot(next_),
+                  .ev = static_cast<std::uint16_t>(ev)};
+  stamp(packet, now);
   index_[slot(next_)] = self;
   link(self);
   ++next_;
 }
 
 void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
-  PacketRecord& packet = open_record(seq);
+  Stored& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kLost);
-  packet.sent_at = now;
-  packet.ev = ev;
+  stamp(packet, now);
+  packet.ev = static_cast<std::uint16_t>(ev);
   if (packet.transmissions < kMaxTransmissions) ++packet.transmissions;
   packet.state = PacketState::kInFlight;
   lost_.clear(seq);
@@ -104,7 +105,7 @@ void SendWindow::release(Sequence seq) {
 }
 
 void SendWindow::mark_lost(Sequence seq, LossCause cause) {
-  PacketRecord& packet = open_record(seq);
+  Stored& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kInFlight);
   unlink(seq);
   packet.state = PacketState::kLost;
@@ -123,16 +124,16 @@ void SendWindow::advance_to(Sequence seq) {
 
 void SendWindow::overtake_before(Sequence seq) {
   // What is older than an overtaken packet is overtaken already, so each packet is visited once.
-  for (std::uint16_t at = record(seq).ev_older; at != kNil; at = records_[at].ev_older) {
+  for (std::uint16_t at = open_record(seq).ev_older; at != kNil; at = records_[at].ev_older) {
     const Sequence earlier = sequence_of(at);
     if (overtaken_.test(earlier)) break;
     overtaken_.set(earlier);
   }
 }
 
-void SendWindow::overtake_until(EvIndex ev, TimeNs sent_at) {
+void SendWindow::overtake_until(EvIndex ev, TimeNs latest) {
   for (std::uint16_t at = path(ev).head; at != kNil; at = records_[at].ev_newer) {
-    if (records_[at].sent_at > sent_at) break;
+    if (sent_at(records_[at]) > latest) break;
     overtaken_.set(sequence_of(at));
   }
 }

@@ -43,21 +43,16 @@ enum class LossCause : std::uint8_t {
 
 enum class PacketState : std::uint8_t { kUnused, kInFlight, kLost, kAcknowledged };
 
+// What is known of a packet.
 struct PacketRecord {
   TimeNs sent_at = 0;  // last transmission
-  std::uint16_t nominal_bytes = 0;
-  std::uint16_t slot = 0;   // its sequence number, modulo the length of the window
-  EvIndex ev = kNoEv;       // of the last transmission
-  std::uint16_t older = 0;  // neighbours in the order of transmission
-  std::uint16_t newer = 0;
-  std::uint16_t ev_older = 0;  // neighbours on the same EV
-  std::uint16_t ev_newer = 0;
+  std::uint32_t nominal_bytes = 0;
+  EvIndex ev = kNoEv;  // of the last transmission
   PacketState state = PacketState::kUnused;
-  std::uint8_t transmissions : 4 = 0;           // saturates
-  LossCause cause : 4 = LossCause::kPathOrder;  // of its last loss
+  std::uint8_t transmissions = 0;           // up to kMaxTransmissions, which stands for more too
+  LossCause cause = LossCause::kPathOrder;  // of its last loss
 };
-inline constexpr unsigned kMaxTransmissions = 0xF;
-static_assert(sizeof(PacketRecord) == 24);
+inline constexpr unsigned kMaxTransmissions = 3;
 
 class SendWindow {
  public:
@@ -70,9 +65,16 @@ class SendWindow {
   Sequence next() const { return next_; }      // the next new packet
   bool contains(Sequence seq) const { return seq >= oldest_ && seq < next_; }
   // Of an acknowledged packet nothing is known but that.
-  const PacketRecord& record(Sequence seq) const {
+  PacketRecord record(Sequence seq) const {
     const std::uint16_t at = index_[slot(seq)];
-    return at == kNil ? kSettled : records_[at];
+    if (at == kNil) return {.state = PacketState::kAcknowledged};
+    const Stored& r = records_[at];
+    return {.sent_at = sent_at(r),
+            .nominal_bytes = r.nominal_bytes,
+            .ev = EvIndex{r.ev},
+            .state = r.state,
+            .transmissions = static_cast<std::uint8_t>(r.transmissions),
+            .cause = r.cause};
   }
   // How many more packets there is a record for.
   std::uint32_t free_records() const {
@@ -94,9 +96,9 @@ class SendWindow {
   void advance_to(Sequence seq);
   // Marks what was sent before `seq` on the same EV as overtaken.
   void overtake_before(Sequence seq);
-  // Marks what was sent on `ev` at or before `sent_at` as overtaken (a probe on that EV was
+  // Marks what was sent on `ev` at or before `latest` as overtaken (a probe on that EV was
   // answered).
-  void overtake_until(EvIndex ev, TimeNs sent_at);
+  void overtake_until(EvIndex ev, TimeNs latest);
 
   // Something sent on `ev` has arrived, as we hear now; and how long ago that was the last time.
   void note_life(EvIndex ev, TimeNs now) { path(ev).life_ticks = life_ticks(now); }
@@ -115,13 +117,32 @@ class SendWindow {
   // The walk over packets in flight, earliest transmission first. kEnd ends it.
   static constexpr Sequence kEnd = ~Sequence{0};
   Sequence earliest_sent() const { return sequence_of(order_.head); }
-  Sequence sent_after(Sequence seq) const { return sequence_of(record(seq).newer); }
+  Sequence sent_after(Sequence seq) const { return sequence_of(open_record(seq).newer); }
 
   std::size_t memory_bytes() const;
 
  private:
   static constexpr std::uint16_t kNil = 0xFFFF;
-  static constexpr PacketRecord kSettled{.state = PacketState::kAcknowledged};
+  // There is one for each packet that may be out, in each queue pair: every byte counts. Of the
+  // time of transmission the low bits are kept; the rest is that of last_sent_, since nothing is
+  // out for as long as they take to wrap, which is 19 hours.
+  struct Stored {
+    std::uint32_t sent_low = 0;
+    std::uint16_t sent_high : 14 = 0;
+    std::uint16_t transmissions : 2 = 0;
+    std::uint16_t nominal_bytes : 14 = 0;
+    PacketState state : 2 = PacketState::kUnused;
+    std::uint16_t slot = 0;  // its sequence number, modulo the length of the window
+    std::uint16_t ev : 12 = 0;
+    LossCause cause : 4 = LossCause::kPathOrder;
+    std::uint16_t older = 0;  // neighbours in the order of transmission
+    std::uint16_t newer = 0;
+    std::uint16_t ev_older = 0;  // neighbours on the same EV
+    std::uint16_t ev_newer = 0;
+  };
+  static_assert(sizeof(Stored) == 20);
+  static constexpr unsigned kSentBits = 32 + 14;
+  static constexpr std::uint32_t kMaxNominalBytes = 0x3FFF;
   struct List {
     std::uint16_t head = kNil;
     std::uint16_t tail = kNil;
@@ -137,14 +158,25 @@ class SendWindow {
   PathList& path(EvIndex ev) { return ev_lists_[static_cast<std::size_t>(ev)]; }
   const PathList& path(EvIndex ev) const { return ev_lists_[static_cast<std::size_t>(ev)]; }
   std::uint16_t slot(Sequence seq) const { return static_cast<std::uint16_t>(seq & mask_); }
-  PacketRecord& open_record(Sequence seq) { return records_[index_[slot(seq)]]; }
+  Stored& open_record(Sequence seq) { return records_[index_[slot(seq)]]; }
+  const Stored& open_record(Sequence seq) const { return records_[index_[slot(seq)]]; }
+  TimeNs sent_at(const Stored& r) const {
+    const std::uint64_t low = std::uint64_t{r.sent_high} << 32 | r.sent_low;
+    const std::uint64_t age = static_cast<std::uint64_t>(last_sent_) - low;
+    return last_sent_ - static_cast<TimeNs>(age & ((std::uint64_t{1} << kSentBits) - 1));
+  }
+  void stamp(Stored& r, TimeNs now) {
+    last_sent_ = now;
+    r.sent_low = static_cast<std::uint32_t>(now);
+    r.sent_high = static_cast<std::uint64_t>(now) >> 32 & 0x3FFF;
+  }
   Sequence sequence_of(std::uint16_t record_number) const;
   void link(std::uint16_t self);
   void unlink(Sequence seq);
   void release(Sequence seq);
 
-  FixedArray<PacketRecord> records_;  // in no order; the free ones are linked by `newer`
-  FixedArray<std::uint16_t> index_;   // by slot: the packet's record, kNil when it has none
+  FixedArray<Stored> records_;       // in no order; the free ones are linked by `newer`
+  FixedArray<std::uint16_t> index_;  // by slot: the packet's record, kNil when it has none
   std::uint16_t free_ = kNil;
   FixedArray<PathList> ev_lists_;
   List order_;
@@ -154,6 +186,7 @@ class SendWindow {
   std::uint64_t mask_ = 0;
   Sequence oldest_ = 0;
   Sequence next_ = 0;
+  TimeNs last_sent_ = 0;
   std::int64_t in_flight_bytes_ = 0;
   std::uint32_t in_flight_ = 0;
   std::uint32_t lost_count_ = 0;
