@@ -57,11 +57,9 @@ std::uint32_t Network::draw(std::uint64_t a, std::uint64_t b) const {
                                     32);
 }
 
-void Network::send(Time now, unsigned plane, const fabric::Path& path, PacketId packet) {
+void Network::send(Time now, unsigned plane, PacketId packet) {
   PacketHead& head = packets_->head(packet);
   const fabric::Topology& topology = routing_->topology();
-  if (config_.mode == fabric::ForwardingMode::kSrv6)
-    head.usids = routing_->usids(head.source, head.destination, path);
   head.hop = 0;
   ++sends_;
   if (config_.loss > 0) doom(head, topology.hops(head.source, head.destination));
@@ -105,10 +103,17 @@ bool Network::arrive(Time now, PacketId packet) {
   return false;
 }
 
+// The switch that a packet reaches on its `hop`-th link finds its own uSID in front and that of the
+// next hop behind it.
+LinkId Network::next_by_usid(const fabric::Node& at, const PacketHead& head, unsigned hop) const {
+  const fabric::UsidList usids = usids_of(*routing_, head);
+  return routing_->next_by_usid(at, usids[hop - 1], usids[hop]);
+}
+
 LinkId Network::route(const LinkState& in, PacketHead& head) const {
   switch (config_.mode) {
     case fabric::ForwardingMode::kSrv6:
-      return routing_->next_by_usid(in.to, head.usids[head.hop - 1], head.usids[head.hop]);
+      return next_by_usid(in.to, head, head.hop);
     case fabric::ForwardingMode::kStructuredEv:
       return routing_->next_by_structured_ev(in.to, head.destination, head.entropy);
     case fabric::ForwardingMode::kEcmp:
@@ -333,8 +338,7 @@ std::uint32_t Network::queued_bytes(Time now, LinkId link) {
 void Network::prefetch_next(const Event& arrival) const {
   if (config_.mode != fabric::ForwardingMode::kSrv6) return;
   const PacketHead& head = packets_->head(PacketId{arrival.payload});
-  const LinkId out = routing_->next_by_usid(links_[arrival.subject()].to, head.usids[head.hop],
-                                            head.usids[head.hop + 1U]);
+  const LinkId out = next_by_usid(links_[arrival.subject()].to, head, head.hop + 1U);
   if (out != fabric::kNoLink) __builtin_prefetch(&links_[fabric::index(out)]);
 }
 

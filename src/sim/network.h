@@ -83,7 +83,7 @@ class Network {
           PacketPool& packets);
 
   // A host port starts to send; it must be idle. The network owns the packet from now on.
-  void send(Time now, unsigned plane, const fabric::Path& path, PacketId packet);
+  void send(Time now, unsigned plane, PacketId packet);
   bool can_send(Time now, unsigned plane, unsigned host) const {
     const LinkState& l = links_[fabric::index(routing_->topology().host_up(plane, host))];
     return l.busy_until <= now;
@@ -127,6 +127,7 @@ class Network {
   };
 
   fabric::LinkId route(const LinkState& in, PacketHead& head) const;
+  fabric::LinkId next_by_usid(const fabric::Node& at, const PacketHead& head, unsigned hop) const;
   void enqueue(Time now, fabric::LinkId link, PacketId packet);
   bool admit(LinkState& l, PacketHead& head);
   void append(LinkState& l, PacketId packet);

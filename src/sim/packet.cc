@@ -19,7 +19,6 @@ enum Flag : std::uint8_t {
 };
 
 constexpr std::uint16_t kPartitionKey = wire::Bth{}.partition_key;
-constexpr std::uint64_t kLowHalf = 0xFFFF'FFFF;
 
 std::array<std::uint8_t, 3> to_24_bits(std::uint32_t value) {
   return {static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(value >> 8),
@@ -74,7 +73,7 @@ wire::Bth StoredBody::load_bth() const {
 StoredBody::StoredBody(const PacketBody& body) {
   if (const auto* roce = std::get_if<RocePacket>(&body.packet)) {
     MRC_ASSERT(roce->payload_bytes == body.payload_bytes);
-    store(Roce{body.local_address, *roce});
+    store(Roce{Halves(body.local_address), *roce});
     return;
   }
   const wire::Packet& packet = *std::get_if<wire::Packet>(&body.packet);
@@ -85,7 +84,9 @@ StoredBody::StoredBody(const PacketBody& body) {
   }
   MRC_ASSERT(body.payload_bytes == 0);
   if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
-    MRC_ASSERT(sack->cumulative == packet.bth.psn);
+    MRC_ASSERT(sack->cumulative == packet.bth.psn && sack->cc_flags == 0);
+    MRC_ASSERT(sack->destination_context ==
+               static_cast<std::uint16_t>(static_cast<std::uint32_t>(packet.bth.destination)));
     store_sack(*sack);
     return;
   }
@@ -97,42 +98,39 @@ StoredBody::StoredBody(const PacketBody& body) {
 }
 
 void StoredBody::store_write(const wire::Write& write, const PacketBody& body) {
-  MRC_ASSERT(((write.address ^ body.local_address) & ~kLowHalf) == 0);
+  MRC_ASSERT(write.address == body.local_address);
   flags_ |= flag_if(write.timestamp.microseconds, kMicroseconds);
   store(Write{.receive_msn = write.receive_msn,
               .msn = write.msn,
               .ticks = write.timestamp.ticks,
               .payload_bytes = static_cast<std::uint16_t>(body.payload_bytes),
-              .address = write.address,
+              .address = Halves(write.address),
               .key = static_cast<std::uint32_t>(write.key),
               .message_length = write.message_length,
-              .immediate = write.immediate,
-              .local_address_low = static_cast<std::uint32_t>(body.local_address)});
+              .immediate = write.immediate});
 }
 
 void StoredBody::store_sack(const wire::Sack& sack) {
-  store(Sack{.bitmap = sack.bitmap,
+  store(Sack{.bitmap = Halves(sack.bitmap),
              .entropy = sack.entropy,
-             .received_units = sack.received_units,
+             .received_units = sack.received_units & wire::kReceivedUnitsMask,
+             .window_penalty = sack.window_penalty & 0x7FU,
+             .restore_window = sack.restore_window,
              .offset_or_probe_id = sack.offset_or_probe_id,
              .source_context = sack.source_context,
-             .destination_context = sack.destination_context,
              .bitmap_offset = sack.bitmap_offset,
              .ticks = sack.timestamp_ticks,
              .out_of_order = static_cast<std::uint16_t>(sack.out_of_order_count & 0x7FFF),
-             .restore_window = sack.restore_window,
-             .mark = static_cast<std::uint8_t>(static_cast<std::uint8_t>(sack.mark) & 3),
              .probe_answer = sack.probe_answer,
-             .cc_type = static_cast<std::uint8_t>(sack.cc_type & 0xF),
-             .cc_flags = sack.cc_flags,
              .window_units = sack.window_units,
-             .window_penalty = sack.window_penalty});
+             .mark = static_cast<std::uint8_t>(static_cast<std::uint8_t>(sack.mark) & 3),
+             .cc_type = static_cast<std::uint8_t>(sack.cc_type & 0xF)});
 }
 
 PacketBody StoredBody::expand() const {
   if (opcode_ == kRoce) {
     const auto roce = load<Roce>();
-    return {roce.packet, roce.local_address, roce.packet.payload_bytes};
+    return {roce.packet, roce.local_address.value(), roce.packet.payload_bytes};
   }
   const auto opcode = static_cast<wire::Opcode>(opcode_);
   if (wire::is_write(opcode)) return expand_write();
@@ -157,12 +155,11 @@ PacketBody StoredBody::expand_write() const {
   const wire::Write write{.receive_msn = w.receive_msn,
                           .msn = w.msn,
                           .timestamp = {w.ticks, (flags_ & kMicroseconds) != 0},
-                          .address = w.address,
+                          .address = w.address.value(),
                           .key = Rkey{w.key},
                           .message_length = w.message_length,
                           .immediate = w.immediate};
-  return {wire::Packet{load_bth(), write}, (w.address & ~kLowHalf) | w.local_address_low,
-          w.payload_bytes};
+  return {wire::Packet{load_bth(), write}, w.address.value(), w.payload_bytes};
 }
 
 PacketBody StoredBody::expand_sack() const {
@@ -172,17 +169,17 @@ PacketBody StoredBody::expand_sack() const {
                         .offset_or_probe_id = s.offset_or_probe_id,
                         .entropy = s.entropy,
                         .source_context = s.source_context,
-                        .destination_context = s.destination_context,
+                        .destination_context =
+                            static_cast<std::uint16_t>(from_24_bits(destination_)),
                         .cumulative = Psn(from_24_bits(psn_)),
                         .cc_type = s.cc_type,
-                        .cc_flags = s.cc_flags,
                         .window_units = s.window_units,
                         .bitmap_offset = s.bitmap_offset,
-                        .bitmap = s.bitmap,
+                        .bitmap = s.bitmap.value(),
                         .timestamp_ticks = s.ticks,
                         .out_of_order_count = s.out_of_order,
                         .restore_window = s.restore_window != 0,
-                        .window_penalty = s.window_penalty,
+                        .window_penalty = static_cast<std::uint8_t>(s.window_penalty),
                         .received_units = s.received_units};
   return {wire::Packet{load_bth(), sack}, 0, 0};
 }

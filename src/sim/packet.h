@@ -33,8 +33,7 @@ struct PacketHead {
   fabric::LinkId link{};      // it travels on, or came in on
   std::uint32_t source = 0;   // hosts
   std::uint32_t destination = 0;
-  std::uint32_t entropy = 0;
-  fabric::UsidList usids{};
+  std::uint32_t entropy = 0;                // with SRv6 it stands for the path
   std::uint16_t bytes = 0;                  // on the wire
   std::uint8_t hop : 4 = 0;                 // uSIDs used up, links crossed
   std::uint8_t doomed_at : 4 = kNotDoomed;  // lost on this link of its way
@@ -45,7 +44,14 @@ struct PacketHead {
   bool corrupt : 1 = false;
   bool retransmission : 1 = false;
 };
-static_assert(sizeof(PacketHead) == 36);
+static_assert(sizeof(PacketHead) == 24);
+
+// What a sender writes into the carrier of a packet.
+inline fabric::UsidList usids_of(const fabric::Routing& routing, const PacketHead& head) {
+  fabric::Path path;
+  routing.path_of(head.entropy, path);
+  return routing.usids(head.source, head.destination, path);
+}
 
 // A packet of the RoCEv2 baseline.
 struct RocePacket {
@@ -66,9 +72,10 @@ struct PacketBody {
   std::uint32_t payload_bytes = 0;
 };
 
-// The same in a third of the space, for the packets on their way. What the simulator's packets all
-// have in common is left out: the partition key, the upper half of the local address, which is that
-// of the remote one, and the cumulative PSN of a SACK, which its BTH repeats.
+// The same in a quarter of the space, for the packets on their way. What the simulator's packets all
+// have in common is left out: the partition key, the local address of a write, which is the remote
+// one, cumulative PSN and destination of a SACK, which its BTH repeats, and the flags that go with
+// congestion controllers other than ours.
 class StoredBody {
  public:
   StoredBody() = default;
@@ -78,37 +85,42 @@ class StoredBody {
  private:
   static constexpr std::uint8_t kRoce = 0;  // not an opcode of ours
 
+  // 64 bits without the alignment.
+  struct Halves {
+    explicit Halves(std::uint64_t value = 0)
+        : low(static_cast<std::uint32_t>(value)), high(static_cast<std::uint32_t>(value >> 32)) {}
+    std::uint64_t value() const { return std::uint64_t{high} << 32 | low; }
+    std::uint32_t low;
+    std::uint32_t high;
+  };
   struct Write {
     std::uint16_t receive_msn;
     std::uint16_t msn;
     std::uint16_t ticks;
     std::uint16_t payload_bytes;
-    std::uint64_t address;
+    Halves address;
     std::uint32_t key;
     std::uint32_t message_length;
     std::uint32_t immediate;
-    std::uint32_t local_address_low;
   };
   struct Sack {
-    std::uint64_t bitmap;
+    Halves bitmap;
     std::uint32_t entropy;
-    std::uint32_t received_units;
+    std::uint32_t received_units : 24;
+    std::uint32_t window_penalty : 7;
+    std::uint32_t restore_window : 1;
     std::uint16_t offset_or_probe_id;
     std::uint16_t source_context;
-    std::uint16_t destination_context;
     std::int16_t bitmap_offset;
     std::uint16_t ticks;
     std::uint16_t out_of_order : 15;
-    std::uint16_t restore_window : 1;
-    std::uint8_t mark : 2;
-    std::uint8_t probe_answer : 1;
-    std::uint8_t cc_type : 4;
-    std::uint8_t cc_flags;
+    std::uint16_t probe_answer : 1;
     std::uint8_t window_units;
-    std::uint8_t window_penalty;
+    std::uint8_t mark : 2;
+    std::uint8_t cc_type : 4;
   };
   struct Roce {
-    std::uint64_t local_address;
+    Halves local_address;
     RocePacket packet;
   };
 
@@ -129,9 +141,9 @@ class StoredBody {
   std::uint8_t flags_ = 0;
   std::array<std::uint8_t, 3> destination_{};
   std::array<std::uint8_t, 3> psn_{};
-  alignas(8) std::array<std::byte, 32> part_{};
+  alignas(4) std::array<std::byte, 28> part_{};
 };
-static_assert(sizeof(StoredBody) == 40);
+static_assert(sizeof(StoredBody) == 36);
 
 class PacketPool {
  public:

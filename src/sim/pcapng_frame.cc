@@ -72,7 +72,8 @@ wire::FrameHeader header_of(const SimConfig& config, const fabric::Routing& rout
   header.srv6 = true;
   header.outer.source = header.source;
   header.outer.hop_limit = hop_limit;
-  const auto left = std::span(head.usids).subspan(head.hop);
+  const fabric::UsidList usids = usids_of(routing, head);
+  const auto left = std::span(usids).subspan(head.hop);
   const auto end = std::find(left.begin(), left.end(), wire::kNoUsid);
   header.outer.carrier =
       wire::build_carrier(routing.block_of(link.from.plane),

@@ -333,7 +333,7 @@ void Simulation::inject(Time now, const Outgoing& out) {
       result_.recovery_us =
           std::max(result_.recovery_us, static_cast<double>(now - last_down_) / 1e6);
   }
-  network_->send(now, out.plane, out.path, out.packet);
+  network_->send(now, out.plane, out.packet);
 }
 
 void Simulation::start_task(Time now, TaskId task) {

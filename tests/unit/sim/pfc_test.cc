@@ -58,7 +58,7 @@ class Blaster {
     head.destination = target;
     head.bytes = kPacketBytes;
     head.priority = priority;
-    network_->send(now_, 0, {}, packet);
+    network_->send(now_, 0, packet);
     ++sent_;
   }
 
