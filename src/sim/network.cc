@@ -80,6 +80,7 @@ bool Network::arrive(Time now, PacketId packet) {
   const LinkId in = head.link;
   LinkState& l = links_[fabric::index(in)];
   ++counters_.packet_hops;
+  land(l, packet);
   advance(now, in);
   ++head.hop;
   if (l.down > 0) [[unlikely]] {
@@ -218,10 +219,31 @@ void Network::start(Time at, LinkId link, PacketId packet) {
   if (l.tapped) [[unlikely]]
     tap_->on_packet(at, link, head, packets_->body(packet));
   l.busy_until = at + transmission_time(l, link, head.bytes);
-  events_->push(Event(l.busy_until + delay_[l.tier], EventKind::kArrival, fabric::index(link),
-                      index(packet)));
+  head.arrives_at = l.busy_until + delay_[l.tier];
+  head.next = kNoPacket;
+  if (l.flying_head == kNoPacket) {
+    l.flying_head = packet;
+    expect(packet);
+  } else {
+    packets_->head(l.flying_tail).next = packet;
+  }
+  l.flying_tail = packet;
   if (config_.pfc.enabled && l.policy != kFromHost)
     events_->push(Event(l.busy_until, EventKind::kLinkFree, fabric::index(link)));
+}
+
+// The first packet on its link will arrive.
+void Network::expect(PacketId packet) {
+  const PacketHead& head = packets_->head(packet);
+  events_->push(
+      Event(head.arrives_at, EventKind::kArrival, fabric::index(head.link), index(packet)));
+}
+
+// The first packet on its link has arrived; the next one becomes the first.
+void Network::land(LinkState& l, PacketId packet) {
+  MRC_ASSERT(l.flying_head == packet);
+  l.flying_head = packets_->head(packet).next;
+  if (l.flying_head != kNoPacket) expect(l.flying_head);
 }
 
 Time Network::transmission_time(const LinkState& l, LinkId link, std::uint32_t bytes) const {

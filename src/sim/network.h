@@ -4,7 +4,8 @@
 // pre-emption, store and forward. A link is brought up to date only when somebody looks at it: when
 // a packet joins its queue or when its previous packet arrives at the far end. That is exact, since
 // nothing else depends on the moment a queued packet leaves, and costs one event per packet and
-// hop. With PFC somebody does care, and each transmission gets an event of its own.
+// hop. Packets on a link arrive in the order in which they left, so only the first of them has its
+// event in the queue. With PFC somebody does care, and each transmission gets an event of its own.
 #pragma once
 
 #include <array>
@@ -62,6 +63,8 @@ struct LinkState {
   PacketId data_tail = kNoPacket;
   PacketId control_head = kNoPacket;
   PacketId control_tail = kNoPacket;
+  PacketId flying_head = kNoPacket;  // on the link
+  PacketId flying_tail = kNoPacket;
   std::uint32_t data_bytes = 0;  // queued
   std::uint32_t control_bytes = 0;
   fabric::Node to;
@@ -135,6 +138,8 @@ class Network {
   void advance(Time now, fabric::LinkId link);
   PacketId pop(fabric::LinkId link);
   void start(Time at, fabric::LinkId link, PacketId packet);
+  void expect(PacketId packet);
+  void land(LinkState& l, PacketId packet);
   Time transmission_time(const LinkState& l, fabric::LinkId link, std::uint32_t bytes) const;
   bool survives_impairment(fabric::LinkId link, PacketHead& head);
   void drop(LinkState& l, PacketId packet, std::uint64_t& counter);

@@ -164,23 +164,23 @@ PacketBody StoredBody::expand_write() const {
 
 PacketBody StoredBody::expand_sack() const {
   const auto s = load<Sack>();
-  const wire::Sack sack{.mark = static_cast<wire::PathMark>(s.mark),
-                        .probe_answer = s.probe_answer != 0,
-                        .offset_or_probe_id = s.offset_or_probe_id,
-                        .entropy = s.entropy,
-                        .source_context = s.source_context,
-                        .destination_context =
-                            static_cast<std::uint16_t>(from_24_bits(destination_)),
-                        .cumulative = Psn(from_24_bits(psn_)),
-                        .cc_type = s.cc_type,
-                        .window_units = s.window_units,
-                        .bitmap_offset = s.bitmap_offset,
-                        .bitmap = s.bitmap.value(),
-                        .timestamp_ticks = s.ticks,
-                        .out_of_order_count = s.out_of_order,
-                        .restore_window = s.restore_window != 0,
-                        .window_penalty = static_cast<std::uint8_t>(s.window_penalty),
-                        .received_units = s.received_units};
+  const wire::Sack sack{
+      .mark = static_cast<wire::PathMark>(s.mark),
+      .probe_answer = s.probe_answer != 0,
+      .offset_or_probe_id = s.offset_or_probe_id,
+      .entropy = s.entropy,
+      .source_context = s.source_context,
+      .destination_context = static_cast<std::uint16_t>(from_24_bits(destination_)),
+      .cumulative = Psn(from_24_bits(psn_)),
+      .cc_type = s.cc_type,
+      .window_units = s.window_units,
+      .bitmap_offset = s.bitmap_offset,
+      .bitmap = s.bitmap.value(),
+      .timestamp_ticks = s.ticks,
+      .out_of_order_count = s.out_of_order,
+      .restore_window = s.restore_window != 0,
+      .window_penalty = static_cast<std::uint8_t>(s.window_penalty),
+      .received_units = s.received_units};
   return {wire::Packet{load_bth(), sack}, 0, 0};
 }
 

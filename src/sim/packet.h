@@ -29,7 +29,8 @@ enum class PacketTrim : std::uint8_t { kWhole, kTrimmed, kTrimmedLastHop };
 struct PacketHead {
   static constexpr std::uint8_t kNotDoomed = 0xF;
 
-  PacketId next = kNoPacket;  // in the queue it stands in
+  Time arrives_at = 0;        // at the end of the link it travels on
+  PacketId next = kNoPacket;  // in the queue it stands in, or on that link
   fabric::LinkId link{};      // it travels on, or came in on
   std::uint32_t source = 0;   // hosts
   std::uint32_t destination = 0;
@@ -44,7 +45,7 @@ struct PacketHead {
   bool corrupt : 1 = false;
   bool retransmission : 1 = false;
 };
-static_assert(sizeof(PacketHead) == 24);
+static_assert(sizeof(PacketHead) == 32);
 
 // What a sender writes into the carrier of a packet.
 inline fabric::UsidList usids_of(const fabric::Routing& routing, const PacketHead& head) {
@@ -72,10 +73,10 @@ struct PacketBody {
   std::uint32_t payload_bytes = 0;
 };
 
-// The same in a quarter of the space, for the packets on their way. What the simulator's packets all
-// have in common is left out: the partition key, the local address of a write, which is the remote
-// one, cumulative PSN and destination of a SACK, which its BTH repeats, and the flags that go with
-// congestion controllers other than ours.
+// The same in a quarter of the space, for the packets on their way. What the simulator's packets
+// all have in common is left out: the partition key, the local address of a write, which is the
+// remote one, cumulative PSN and destination of a SACK, which its BTH repeats, and the flags that
+// go with congestion controllers other than ours.
 class StoredBody {
  public:
   StoredBody() = default;

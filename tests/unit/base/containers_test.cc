@@ -1,10 +1,12 @@
-// Ring, slot index and timer heap against the standard containers.
+// Fixed array, ring, slot index and timer heap against the standard containers.
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
+#include "base/fixed_array.h"
 #include "base/prng.h"
 #include "base/ring.h"
 #include "base/slot_index.h"
@@ -12,6 +14,18 @@
 
 namespace mrc {
 namespace {
+
+TEST(FixedArray, HandsItsItemsOverAndKeepsToItsLength) {
+  FixedArray<int> array(3, 7);
+  array[2] = 9;
+  FixedArray<int> other(2);
+  other = std::move(array);
+  EXPECT_EQ(other.size(), 3U);
+  EXPECT_EQ(other[0], 7);
+  EXPECT_EQ(other[2], 9);
+  EXPECT_DEATH(other[3] = 1, "");
+  EXPECT_TRUE(FixedArray<int>().empty());
+}
 
 TEST(Ring, AgreesWithADequeAndRefusesWhenFull) {
   Ring<int> ring(7);

@@ -52,6 +52,22 @@ TEST(SendWindow, KeepsRecordsOfPacketsThatAreOutOnly) {
   EXPECT_EQ(window.record(kFirst + 3).sent_at, 3);
 }
 
+TEST(SendWindow, KnowsWhenAPacketLeftWhateverTheClockShows) {
+  constexpr TimeNs kHour = 3'600 * 1'000'000'000LL;
+  // Before the clock's low bits wrap, around it, and far beyond.
+  for (const TimeNs start : {TimeNs{0}, (TimeNs{1} << 46) - 5, TimeNs{1} << 62}) {
+    SendWindow window(128, 1, kFirst);
+    window.append(start, EvIndex{0}, 100);
+    window.append(start + 18 * kHour, EvIndex{0}, 100);
+    EXPECT_EQ(window.record(kFirst).sent_at, start);
+    EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
+    window.mark_lost(kFirst);
+    window.resend(kFirst, start + 19 * kHour, EvIndex{0});
+    EXPECT_EQ(window.record(kFirst).sent_at, start + 19 * kHour);
+    EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
+  }
+}
+
 TEST(SendWindow, OvertakesOnlyEarlierPacketsOfTheSamePath) {
   SendWindow window(128, 2, kFirst);
   for (unsigned i = 0; i < 6; ++i)
