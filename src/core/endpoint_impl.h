@@ -29,21 +29,29 @@ struct AddressHash {
 // tells the newest state.
 struct ControlEntry {
   enum class Kind : std::uint8_t { kSack, kProbeAnswer, kNack, kAck, kNak, kEndpointResponse };
+  struct QpPart {
+    std::uint32_t slot = kNoSlot;
+    Psn psn{};  // being answered
+    std::uint16_t incarnation = 0;
+  };
+  ControlEntry() : qp() {}
+
   Kind kind = Kind::kSack;
   wire::PathMark mark = wire::PathMark::kNone;
   wire::NackReason reason = wire::NackReason::kTrimmed;
   std::uint8_t syndrome = 0;
   wire::EndpointOp op = wire::EndpointOp::kEvProbe;
-  PortId port{1};  // where the packet being answered came in
-  std::uint16_t incarnation = 0;
-  std::uint32_t slot = kNoSlot;
-  Psn psn{};                  // being answered
+  PortId port{1};             // where the packet being answered came in
   std::uint16_t id = 0;       // probe or request id
   wire::Timestamp timestamp;  // to be reflected
   std::uint32_t entropy = 0;  // of the packet being answered
   TimeNs arrived_at = 0;
-  Address destination;  // endpoint responses only
+  union {
+    QpPart qp;            // all kinds but endpoint responses
+    Address destination;  // endpoint responses only
+  };
 };
+static_assert(sizeof(ControlEntry) == 40);
 
 struct PendingEndpointProbe {
   bool used = false;

@@ -2,6 +2,7 @@
 // queue pairs.
 #include <algorithm>
 #include <bit>
+#include <memory>
 
 #include "core/endpoint_impl.h"
 
@@ -204,7 +205,7 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   entry.timestamp = request.timestamp;
   entry.entropy = arrival.entropy;
   entry.arrived_at = now;
-  entry.destination = arrival.source;
+  std::construct_at(&entry.destination, arrival.source);
   return queue_control(entry) ? DropReason::kNone : DropReason::kQueueFull;
 }
 

@@ -125,7 +125,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   if (!attached.ok()) return attached;
   qp->paths->set_probe_base(std::max(e.group(*qp).controller->base_rtt_ns(), e.config.jitter_ns));
   qp->requester.start_probing(e.links_of(*qp));
-  qp->responder.start(rtr, qp->counters);
+  qp->responder.start(qp->rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;
   e.apply_ports(*qp);
   return {};

@@ -112,8 +112,8 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   entry.kind = ControlEntry::Kind::kProbeAnswer;
   entry.mark = arrival.congestion_experienced ? wire::PathMark::kSkipOnce : wire::PathMark::kNone;
   entry.port = arrival.port;
-  entry.incarnation = qp.incarnation;
-  entry.slot = qp.slot;
+  entry.qp.incarnation = qp.incarnation;
+  entry.qp.slot = qp.slot;
   entry.id = probe->probe_id;
   entry.timestamp = probe->timestamp;
   entry.entropy = arrival.entropy;
@@ -187,9 +187,9 @@ void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire
     entry.reason = answer.reason;
     entry.syndrome = answer.syndrome;
     entry.port = arrival.port;
-    entry.incarnation = qp.incarnation;
-    entry.slot = qp.slot;
-    entry.psn = answer.psn;
+    entry.qp.incarnation = qp.incarnation;
+    entry.qp.slot = qp.slot;
+    entry.qp.psn = answer.psn;
     const auto* write = std::get_if<wire::Write>(&packet.body);
     if (write != nullptr && packet.bth.has_timestamp) entry.timestamp = write->timestamp;
     entry.entropy = arrival.entropy;
@@ -205,8 +205,8 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
   entry.kind = ControlEntry::Kind::kAck;
   entry.arrived_at = now;
   entry.port = port;
-  entry.incarnation = qp.incarnation;
-  entry.slot = qp.slot;
+  entry.qp.incarnation = qp.incarnation;
+  entry.qp.slot = qp.slot;
   qp.ack_queued = queue_control(entry);
 }
 

@@ -88,8 +88,8 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
 bool Endpoint::Impl::still_valid(const ControlEntry& entry) const {
   using enum ControlEntry::Kind;
   if (entry.kind == kEndpointResponse) return true;
-  const Qp* qp = qps[entry.slot].get();
-  if (qp == nullptr || qp->incarnation != entry.incarnation) return false;
+  const Qp* qp = qps[entry.qp.slot].get();
+  if (qp == nullptr || qp->incarnation != entry.qp.incarnation) return false;
   return qp->responder.started() || (entry.kind != kSack && entry.kind != kProbeAnswer);
 }
 
@@ -99,7 +99,7 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
   if (entry.kind == kEndpointResponse) {
     return build_endpoint_response(now, free_ports, entry, out);
   }
-  Qp& qp = *qps[entry.slot];
+  Qp& qp = *qps[entry.qp.slot];
   // An answer goes back on the plane its packet came from. It waits for that port a moment: an idle
   // port next to busy ones may well be idle because its plane is dead.
   const bool patient = now - entry.arrived_at < kControlPatienceNs;
@@ -129,13 +129,13 @@ EvIndex Endpoint::Impl::choose_answer_path(TimeNs now, PortMask free_ports,
                                            const ControlEntry& entry, Qp& qp) {
   if (qp.state == QpState::kError) return qp.paths->sweep(free_ports);
   if (!config.group_answers) return qp.paths->choose_control(free_ports, entry.port);
-  const bool leaves_with_last = last_answer.slot == entry.slot && last_answer.at == now &&
-                                last_answer.incarnation == entry.incarnation;
+  const bool leaves_with_last = last_answer.slot == entry.qp.slot && last_answer.at == now &&
+                                last_answer.incarnation == entry.qp.incarnation;
   if (leaves_with_last && free_ports.contains(qp.init.ev_profile->port(last_answer.ev))) {
     return last_answer.ev;
   }
   const EvIndex ev = qp.paths->choose_control(free_ports, entry.port);
-  if (ev != kNoEv) last_answer = {entry.slot, entry.incarnation, ev, now};
+  if (ev != kNoEv) last_answer = {entry.qp.slot, entry.qp.incarnation, ev, now};
   return ev;
 }
 
@@ -159,12 +159,12 @@ void Endpoint::Impl::build_nack(TimeNs now, const ControlEntry& entry, Qp& qp,
                                 TxPacket& out) const {
   ++qp.counters.nacks_sent;
   out.packet.bth.opcode = wire::Opcode::kNack;
-  out.packet.bth.psn = entry.psn;
+  out.packet.bth.psn = entry.qp.psn;
   out.packet.body = wire::Nack{.reason = entry.reason,
                                .entropy = entry.entropy,
                                .source_context = static_cast<std::uint16_t>(qp.config.number),
                                .destination_context = static_cast<std::uint16_t>(qp.rtr.remote_qp),
-                               .psn = entry.psn,
+                               .psn = entry.qp.psn,
                                .timestamp_ticks = reflected_ticks(now, entry)};
 }
 
@@ -174,7 +174,7 @@ void Endpoint::Impl::build_ack(TimeNs now, const ControlEntry& entry, Qp& qp, Tx
   qp.acknowledged_at = now;
   ++qp.counters.acks_sent;
   out.packet.bth.opcode = wire::Opcode::kAck;
-  out.packet.bth.psn = nak ? entry.psn : qp.responder.cumulative();
+  out.packet.bth.psn = nak ? entry.qp.psn : qp.responder.cumulative();
   out.packet.body =
       wire::Ack{.syndrome = nak ? entry.syndrome : wire::kSyndromeAck,
                 .msn = static_cast<std::uint32_t>(qp.responder.messages_closed()) & 0xFF'FFFF};
@@ -196,7 +196,7 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
   sack.entropy = entry.entropy;
   sack.source_context = static_cast<std::uint16_t>(qp.config.number);
   sack.destination_context = static_cast<std::uint16_t>(qp.rtr.remote_qp);
-  qp.responder.fill_sack(sack.probe_answer ? qp.responder.cumulative() : entry.psn, sack);
+  qp.responder.fill_sack(sack.probe_answer ? qp.responder.cumulative() : entry.qp.psn, sack);
   sack.timestamp_ticks = reflected_ticks(now, entry);
   ++qp.counters.sacks_sent;
   out.packet.bth.opcode = wire::Opcode::kSack;

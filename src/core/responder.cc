@@ -27,7 +27,7 @@ void fail(Answer& answer, std::uint8_t syndrome, CompletionStatus status) {
 }  // namespace
 
 void Responder::start(const QpReadyToReceive& rtr, QpCounters& counters) {
-  setup_ = rtr;
+  setup_ = &rtr;
   counters_ = &counters;
   window_units_ = rtr.mpr_dest;
   window_psns_ = rtr.mpr_dest * kWindowUnitPsns;
@@ -190,7 +190,7 @@ DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& a
 
 DropReason Responder::refuse(const Arrival& arrival, Answer& answer) const {
   if (arrival.trim != TrimState::kWhole && !MRC_BUG(kTrimmedCountsAsReceived)) {
-    if (setup_.trim_nack) {
+    if (setup_->trim_nack) {
       answer.kind = AnswerKind::kNack;
       answer.reason = arrival.trim == TrimState::kTrimmed ? wire::NackReason::kTrimmed
                                                           : wire::NackReason::kTrimmedLastHop;
@@ -209,7 +209,7 @@ DropReason Responder::refuse(const Arrival& arrival, Answer& answer) const {
 // say.
 bool Responder::headers_consistent(const wire::Packet& packet, std::uint32_t payload_length) const {
   const std::uint32_t whole = std::get_if<wire::Write>(&packet.body)->message_length;
-  const std::uint32_t mtu = setup_.path_mtu;
+  const std::uint32_t mtu = setup_->path_mtu;
   const wire::Opcode opcode = packet.bth.opcode;
   if (whole > kMaxMessageBytes || payload_length > mtu) return false;
   if (!wire::ends_message(opcode)) return payload_length == mtu && whole > mtu;
@@ -297,7 +297,7 @@ std::uint8_t Responder::deliver_immediate() {
 // ------------------------------------------------------------------------------------------
 
 bool Responder::sack_due(const Arrival& arrival, const wire::Bth& bth) {
-  const bool due = bytes_since_sack_ > setup_.sack_threshold_bytes || bth.ack_request ||
+  const bool due = bytes_since_sack_ > setup_->sack_threshold_bytes || bth.ack_request ||
                    arrival.congestion_experienced || bth.retransmission;
   if (due) bytes_since_sack_ = 0;
   return due;
@@ -334,7 +334,7 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
   sack.bitmap_offset = static_cast<std::int16_t>(base - (expected_ - 1));
   sack.bitmap = received_.bits64(base) & bits_up_to_highest(base);
   if (MRC_BUG(kSackBitmapOffByOne)) ++sack.bitmap_offset;
-  sack.window_units = setup_.dynamic_mpr ? window_units_ : 0;
+  sack.window_units = setup_->dynamic_mpr ? window_units_ : 0;
   sack.out_of_order_count = static_cast<std::uint16_t>(std::min(out_of_order_, kMaxOutOfOrder));
   const std::uint64_t round_up = (std::uint64_t{1} << kReceivedUnitShift) - 1;
   sack.received_units =
@@ -343,10 +343,10 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
 }
 
 Status Responder::set_window_units(std::uint8_t units) {
-  if (!started_ || !setup_.dynamic_mpr) {
+  if (!started_ || !setup_->dynamic_mpr) {
     return {ErrorCode::kWrongState, "dynamic MPR is not in use"};
   }
-  if (units == 0 || units > setup_.mpr_dest) {
+  if (units == 0 || units > setup_->mpr_dest) {
     return {ErrorCode::kInvalidArgument, "MPR must be between 1 and the value agreed at RTR"};
   }
   window_units_ = units;

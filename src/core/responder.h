@@ -45,7 +45,7 @@ class Responder {
   Responder(std::uint32_t max_receives, bool allow_sends)
       : receives_(max_receives), allow_sends_(allow_sends) {}
 
-  // RTR. Allocates the window and the stash.
+  // RTR. Allocates the window and the stash. Both must stay valid until reset().
   void start(const QpReadyToReceive& rtr, QpCounters& counters);
   // Error: posted receives are flushed.
   void stop();
@@ -111,7 +111,7 @@ class Responder {
   Sequence bitmap_base(Sequence trigger);
   std::uint64_t bits_up_to_highest(Sequence base) const;
 
-  QpReadyToReceive setup_;
+  const QpReadyToReceive* setup_ = nullptr;
   QpCounters* counters_ = nullptr;
   std::uint32_t window_psns_ = 0;
   std::uint8_t window_units_ = 0;
@@ -127,7 +127,7 @@ class Responder {
   std::uint64_t received_bytes_ = 0;  // nominal sizes of new packets
   std::uint32_t out_of_order_ = 0;    // received beyond the left edge
 
-  FixedArray<StashedImmediate> stash_;     // by RQMSN modulo its size
+  FixedArray<StashedImmediate> stash_;      // by RQMSN modulo its size
   std::uint64_t immediates_delivered_ = 0;  // its low 16 bits are the RQMSN expected next
 
   Ring<Receive> receives_;
