@@ -61,7 +61,7 @@ TEST(SendWindow, KnowsWhenAPacketLeftWhateverTheClockShows) {
     window.append(start + 18 * kHour, EvIndex{0}, 100);
     EXPECT_EQ(window.record(kFirst).sent_at, start);
     EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
-    window.mark_lost(kFirst);
+    window.mark_lost(kFirst, LossCause::kTime);
     window.resend(kFirst, start + 19 * kHour, EvIndex{0});
     EXPECT_EQ(window.record(kFirst).sent_at, start + 19 * kHour);
     EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
