@@ -21,16 +21,19 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
-import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+import labs  # noqa: E402  (found through the line above)
+import programs  # noqa: E402
+from programs import Failed  # noqa: E402
+
 FABRIC = ["--hosts", "2", "--planes", "4", "--t0", "2", "--t1", "4"]
 MBPS = 1000
 MESSAGE = 64 * 1024
@@ -70,62 +73,6 @@ KINDS = {
 }
 
 
-class Lab:
-    """One lab; everything of it is gone when it is closed."""
-
-    def __init__(self, program, switch):
-        self.program = program
-        self.folder = tempfile.mkdtemp(prefix="mrc-lb-")
-        self.processes = []
-        self.netns = switch != "process"
-        flags = ["--netns", "--switch", switch] if self.netns else []
-        try:
-            self.run("up", *FABRIC, "--mbps", str(MBPS), *flags)
-        except SystemExit:
-            self.close()
-            raise
-
-    def words(self, verb, *rest):
-        return [self.program, "lab", verb, "--dir", self.folder, *rest]
-
-    def run(self, verb, *rest):
-        done = subprocess.run(self.words(verb, *rest), capture_output=True, text=True,
-                              timeout=WAIT_S, check=False)
-        if done.returncode != 0:
-            sys.exit(f"bench/lab: {done.stderr.strip()}")
-        return done.stdout
-
-    def status(self):
-        return json.loads(self.run("status", "--json"))
-
-    def start(self, host, *command):
-        process = subprocess.Popen(self.words("exec", host, *command), text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.processes.append(process)
-        return process
-
-    def close(self):
-        for process in self.processes:
-            process.kill()
-            process.wait(timeout=WAIT_S)
-        subprocess.run(self.words("down"), capture_output=True, timeout=WAIT_S, check=False)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
-def wait_until(done, what):
-    end = time.monotonic() + WAIT_S
-    while not done():
-        if time.monotonic() > end:
-            sys.exit(f"bench/lab: {what}")
-        time.sleep(0.01)
-
-
 class Writer:
     """The client of a transfer; its intervals are read as they come."""
 
@@ -156,7 +103,7 @@ class Writer:
         for thread in self.threads:
             thread.join(timeout=WAIT_S)
         if self.process.returncode != 0:
-            sys.exit(f"bench/lab: the writer failed: {self.errors.strip()}")
+            raise Failed(f"the writer failed: {self.errors.strip()}")
         return self.intervals
 
 
@@ -191,17 +138,13 @@ class Watchers:
             process.wait(timeout=WAIT_S)
 
 
-def start_traffic(lab, seconds):
-    port = free_port()
-    perf = [lab.program, "perf", "write_bw", "-s", str(MESSAGE), "-D", str(seconds), "-p", port]
-    server = lab.start("0", *perf)
-    wanted = f":{int(port):04X} "
-    wait_until(lambda: server.poll() is not None or any(
-        wanted in line and " 0A " in line for line in
-        lab.run("exec", "0", "cat", "/proc/net/tcp", "/proc/net/tcp6").splitlines()), "no server")
-    address = "10.0.0.1" if lab.netns else "127.0.0.1"
-    writer = Writer(lab.start("1", *perf, "--report-every", str(INTERVAL_S), address))
-    wait_until(writer.moves, "nothing moves")
+def start_traffic(lab, address, seconds):
+    port = programs.free_tcp_port()
+    flags = ["write_bw", "-s", str(MESSAGE), "-D", str(seconds)]
+    server = lab.start_server(0, port, *flags)
+    writer = Writer(lab.start_tool(1, "perf", *flags, "-p", str(port), "--report-every",
+                                   str(INTERVAL_S), address))
+    programs.eventually(writer.moves, "nothing moves", WAIT_S)
     return server, writer
 
 
@@ -238,28 +181,37 @@ def offered_ms(lab, kind):
     return max((link["offered_ms"] for link in links if "offered_ms" in link), default=0.0)
 
 
+def break_and_heal(lab, switch, kind, broken_s):
+    """When it broke and was healed, how long the broken part was offered data, and what the writer
+    reported."""
+    netns = ["--netns", "--switch", switch] if switch != "process" else []
+    lab.do("up", *FABRIC, "--mbps", str(MBPS), *netns)
+    server, writer = start_traffic(lab, "10.0.0.1" if netns else "127.0.0.1",
+                                   WARM_UP_S + broken_s + 2)
+    time.sleep(WARM_UP_S)
+    broke = time.monotonic()
+    if KINDS[kind]:
+        lab.do("fault", KINDS[kind])
+    time.sleep(broken_s)
+    left_ms = offered_ms(lab, kind)
+    healed = time.monotonic()
+    lab.do("heal", "all")
+    intervals = writer.finish()
+    programs.finish(server)
+    return broke, healed, left_ms, intervals
+
+
 def one_run(program, switch, kind, broken_s):
-    lab = Lab(program, switch)
-    try:
-        server, writer = start_traffic(lab, WARM_UP_S + broken_s + 2)
-        time.sleep(WARM_UP_S)
-        broke = time.monotonic()
-        if KINDS[kind]:
-            lab.run("fault", KINDS[kind])
-        time.sleep(broken_s)
-        left_ms = offered_ms(lab, kind)
-        healed = time.monotonic()
-        lab.run("heal", "all")
-        intervals = writer.finish()
-        errors = server.communicate(timeout=WAIT_S)[1]
-        if server.returncode != 0:
-            sys.exit(f"bench/lab: the server failed: {errors.strip()}")
-    finally:
-        lab.close()
+    with programs.own_folder() as folder:
+        lab = labs.Lab(program, folder)
+        try:
+            broke, healed, left_ms, intervals = break_and_heal(lab, switch, kind, broken_s)
+        finally:
+            lab.close()
     before = [line for line in intervals if broke - WARM_UP_S < line["clock_s"] < broke]
     during = [line for line in intervals if broke <= line["clock_s"] <= healed]
     if not before or not during or rate(before) == 0:
-        sys.exit(f"bench/lab: {kind}: nothing moved before the break")
+        raise Failed(f"{kind}: nothing moved before the break")
     return {"broke": broke, "healed": healed,
             "left_ms": left_ms if switch != "kernel" else None,
             "stall_ms": longest_stall_ms(during),
@@ -278,7 +230,7 @@ def runs_of(kind, options, watchers):
             runs.append(run)
         if len(runs) == options.runs:
             return runs, tries - len(runs)
-    sys.exit(f"bench/lab: {kind}: the machine stands still too often to measure anything")
+    raise Failed(f"{kind}: the machine stands still too often to measure anything")
 
 
 def summary(runs):
@@ -306,7 +258,7 @@ def switch_rate(program):
     done = subprocess.run([program, "sockets", "1000000", "64"], capture_output=True, text=True,
                           timeout=600, check=False)
     if done.returncode != 0:
-        sys.exit(f"bench/lab: {program}: {done.stderr.strip()}")
+        raise Failed(f"{program}: {done.stderr.strip()}")
     return json.loads(done.stdout)
 
 
@@ -364,4 +316,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    programs.leave_cleanly_when_told()
+    try:
+        sys.exit(main())
+    except Failed as failed:
+        sys.exit(f"bench/lab: {failed}")
