@@ -172,6 +172,8 @@ ibv_wc_status wc_status(core::CompletionStatus status) {
       return IBV_WC_REM_OP_ERR;
     case kReceiveMissing:
       return IBV_WC_RNR_RETRY_EXC_ERR;
+    case kLocalProtection:
+      return IBV_WC_LOC_PROT_ERR;
   }
   return IBV_WC_GENERAL_ERR;
 }

@@ -39,6 +39,10 @@ class Ring {
     MRC_ASSERT(i < size_);
     return items_[position(i)];
   }
+  const T& at(std::size_t i) const {
+    MRC_ASSERT(i < size_);
+    return items_[position(i)];
+  }
   void pop_front() {
     MRC_ASSERT(!empty());
     head_ = static_cast<std::uint32_t>(position(1));

@@ -34,7 +34,12 @@ namespace mrc::core {
 // What the network part of a packet told: from where, on which port, along which path, in what
 // shape.
 enum class TrimState : std::uint8_t { kWhole, kTrimmed, kTrimmedLastHop };
-enum class CallerRefusal : std::uint8_t { kNone, kNoPacketBuffer, kNoResource };
+enum class CallerRefusal : std::uint8_t {
+  kNone,
+  kNoPacketBuffer,
+  kNoResource,
+  kNoMemory,  // what the payload is for is registered or posted, but not there any more
+};
 
 struct Arrival {
   Address source;
@@ -113,6 +118,11 @@ class Endpoint {
 
   Status post_send(TimeNs now, QpNumber qp, const SendRequest& request);
   Status post_receive(QpNumber qp, const ReceiveRequest& request);
+  // The caller cannot read the payload of a packet it was given. The message fails with
+  // kLocalProtection, and its queue pair with it, when all before it is complete.
+  Status refuse_send(TimeNs now, QpNumber qp, Psn psn);
+  // The id of the receive that a packet of a send would land in; not found where there is none.
+  Result<std::uint64_t> receive_of(QpNumber qp, const wire::Packet& packet) const;
 
   // Dynamic MPR: the range we are willing to track from now on; at most what RTR set.
   Status set_receive_window(QpNumber qp, std::uint8_t units);

@@ -90,6 +90,7 @@ struct Endpoint::Impl {
                      Psn psn);
   void check_way_back(TimeNs now, Qp& qp);
   DropReason on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp);
+  void settle_verdict(Qp& qp, const Requester::Verdict& verdict);
   DropReason dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                       RxResult& result);
   void queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,

@@ -294,6 +294,22 @@ Status Endpoint::post_receive(QpNumber number, const ReceiveRequest& request) {
   return qp->responder.post(request);
 }
 
+Status Endpoint::refuse_send(TimeNs now, QpNumber number, Psn psn) {
+  Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  impl_->events.set_time(now);
+  const Requester::Verdict verdict = qp->requester.refuse(now, psn);
+  if (verdict.drop != DropReason::kNone) return {ErrorCode::kNotFound, "no such packet"};
+  impl_->settle_verdict(*qp, verdict);
+  return {};
+}
+
+Result<std::uint64_t> Endpoint::receive_of(QpNumber number, const wire::Packet& packet) const {
+  const Qp* qp = impl_->find(number);
+  if (qp == nullptr) return no_such_qp();
+  return qp->responder.receive_of(packet);
+}
+
 Status Endpoint::set_receive_window(QpNumber number, std::uint8_t units) {
   Qp* qp = impl_->find(number);
   if (qp == nullptr) return no_such_qp();

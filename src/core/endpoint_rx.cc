@@ -69,7 +69,7 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
     events.push({.kind = EventKind::kAccessRefused, .qp = qp.config.number});
   }
   if (answer.fatal) {
-    fail(qp, answer.status);
+    fail(qp, answer.status, answer.spares_sends ? Requester::kNobody : SendWindow::kEnd);
     return result;
   }
   // Duplicates count: they may mean that our answers get lost.
@@ -148,13 +148,17 @@ DropReason Endpoint::Impl::on_feedback(TimeNs now, const wire::Packet& packet, Q
   } else {
     return DropReason::kUnknownQp;  // endpoint operations go to QPN 2
   }
+  settle_verdict(qp, verdict);
+  return verdict.drop;
+}
+
+void Endpoint::Impl::settle_verdict(Qp& qp, const Requester::Verdict& verdict) {
   if (verdict.fatal) {
     fail(qp, verdict.status, verdict.culprit);
-    return DropReason::kNone;
+    return;
   }
   wake_next(group(qp));
   after_event(qp);
-  return verdict.drop;
 }
 
 void Endpoint::on_corrupt_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet) {

@@ -255,16 +255,13 @@ Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
   Verdict verdict{.fatal = true};
   verdict.culprit = sequence_near(window_.oldest(), psn);
   if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
-  // A packet may be SACKed and its operation refused later, so its message decides.
-  const std::uint64_t refused = unfinished_message_with(verdict.culprit);
-  if (refused == kNoMessage) return {.drop = DropReason::kStaleFeedback};
-  if (!peer_lives_on(verdict.status)) return verdict;
-  note_feedback(now);
-  const bool in_flight = window_.contains(verdict.culprit) &&
-                         window_.record(verdict.culprit).state == PacketState::kInFlight;
-  if (in_flight) declare_lost(now, verdict.culprit, LossCause::kDenied);
-  condemn(refused, verdict.status);
-  return sentence();
+  if (!peer_lives_on(verdict.status)) {
+    const bool ours = unfinished_message_with(verdict.culprit) != kNoMessage;
+    return ours ? verdict : Verdict{.drop = DropReason::kStaleFeedback};
+  }
+  const Verdict condemned = condemn(now, verdict.culprit, verdict.status);
+  if (condemned.drop == DropReason::kNone) note_feedback(now);
+  return condemned;
 }
 
 // A transport ACK says how many messages are complete and up to which PSN everything has arrived.

@@ -54,7 +54,7 @@ void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLi
 
 void Requester::stop(CompletionStatus status, Sequence culprit) {
   std::uint64_t blamed = unfinished_message_with(culprit);
-  if (blamed == kNoMessage) blamed = completed_;
+  if (blamed == kNoMessage && culprit != kNobody) blamed = completed_;
   if (started_) links_.cc->on_left_network(window_.in_flight_bytes());
   for (std::uint64_t m = completed_; m < posted_; ++m) {
     message(m).status = m == blamed ? status : CompletionStatus::kFlushed;
@@ -118,10 +118,23 @@ Sequence Requester::resend_end() const {
   return std::clamp(message(condemned_).first, window_.oldest(), end);
 }
 
-void Requester::condemn(std::uint64_t number, CompletionStatus status) {
-  if (number >= condemned_) return;
-  condemned_ = number;
-  condemned_for_ = status;
+// A packet may be SACKed and its operation refused later, so its message decides.
+Requester::Verdict Requester::condemn(TimeNs now, Sequence refused, CompletionStatus status) {
+  const std::uint64_t number = unfinished_message_with(refused);
+  if (number == kNoMessage) return {.drop = DropReason::kStaleFeedback};
+  const bool in_flight =
+      window_.contains(refused) && window_.record(refused).state == PacketState::kInFlight;
+  if (in_flight) declare_lost(now, refused, LossCause::kDenied);
+  if (number < condemned_) {
+    condemned_ = number;
+    condemned_for_ = status;
+  }
+  return sentence();
+}
+
+Requester::Verdict Requester::refuse(TimeNs now, Psn psn) {
+  if (!started_) return {.drop = DropReason::kQpNotReady};
+  return condemn(now, sequence_near(window_.oldest(), psn), CompletionStatus::kLocalProtection);
 }
 
 Requester::Verdict Requester::sentence() const {

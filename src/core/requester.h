@@ -77,7 +77,9 @@ class Requester {
   // RTS. Allocates the window. The same holds for the links.
   void start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links);
   // Error: everything in flight leaves the controller's books; the message holding `culprit` (or,
-  // with kEnd, the oldest unfinished one) gets `status`, the others are flushed.
+  // with kEnd, the oldest unfinished one; with kNobody, none) gets `status`, the others are
+  // flushed.
+  static constexpr Sequence kNobody = SendWindow::kEnd - 1;
   void stop(CompletionStatus status, Sequence culprit = SendWindow::kEnd);
   // RESET: forgets everything, posted work included.
   void reset();
@@ -114,6 +116,8 @@ class Requester {
   Verdict on_nack(TimeNs now, const wire::Nack& nack);
   Verdict on_ack(TimeNs now, Psn psn, const wire::Ack& ack);
   Verdict on_timer(TimeNs now);
+  // The payload of a packet in flight could not be read, so that it has not left.
+  Verdict refuse(TimeNs now, Psn psn);
   TimeNs deadline() const;
 
   // Data came in on this queue pair: asks for a probe of the way back, unless data of our own does
@@ -178,7 +182,8 @@ class Requester {
   std::uint64_t unfinished_message_with(Sequence seq) const;
   // What may be sent again ends here.
   Sequence resend_end() const;
-  void condemn(std::uint64_t number, CompletionStatus status);
+  // Condemns the message of a packet that has been refused.
+  Verdict condemn(TimeNs now, Sequence refused, CompletionStatus status);
   // Fatal once all before the condemned message is complete.
   Verdict sentence() const;
   bool work_outstanding() const { return completed_ < posted_; }

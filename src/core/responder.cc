@@ -63,7 +63,7 @@ bool Responder::pop_completion(Completion& out) {
   const Receive& receive = receives_.front();
   const bool filled = delivered_ > 0;
   out.kind = CompletionKind::kReceive;
-  out.status = filled ? CompletionStatus::kSuccess : CompletionStatus::kFlushed;
+  out.status = filled ? CompletionStatus::kSuccess : receive.unfilled;
   out.id = receive.request.id;
   out.immediate = receive.filled_by.immediate;
   out.length = receive.filled_by.length;
@@ -89,7 +89,7 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
   if (drop != DropReason::kNone) return drop;
 
   const std::uint32_t length = arrival.payload_length;
-  drop = check_request(packet, length, memory, domain, answer);
+  drop = check_request(arrival, packet, memory, domain, answer);
   if (drop != DropReason::kNone) return drop;
   placement = place(write, length);
   accept(seq, packet, length);
@@ -106,19 +106,21 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
 }
 
 // What the packet asks for: consistent with itself, allowed, and within what was agreed.
-DropReason Responder::check_request(const wire::Packet& packet, std::uint32_t length,
+DropReason Responder::check_request(const Arrival& arrival, const wire::Packet& packet,
                                     const MemoryTable& memory, ProtectionDomain domain,
                                     Answer& answer) {
   const auto& write = *std::get_if<wire::Write>(&packet.body);
+  const std::uint32_t length = arrival.payload_length;
   if (!headers_consistent(packet, length)) {
     answer.kind = AnswerKind::kNak;
     answer.syndrome = wire::kSyndromeNakInvalidRequest;
     return DropReason::kWrongMessage;
   }
   if (is_send(write)) {
-    const DropReason drop = check_send(write, length, answer);
+    const DropReason drop = check_send(arrival, write, answer);
     if (drop != DropReason::kNone) return drop;
-  } else if (!memory.allows_write(domain, write.key, write.address, length)) {
+  } else if (arrival.refusal == CallerRefusal::kNoMemory ||
+             !memory.allows_write(domain, write.key, write.address, length)) {
     answer.kind = AnswerKind::kNak;
     answer.syndrome = wire::kSyndromeNakRemoteAccess;
     return DropReason::kAccessDenied;
@@ -138,9 +140,11 @@ DropReason Responder::check_request(const wire::Packet& packet, std::uint32_t le
 }
 
 // The receive a send lands in follows from its number, so its packets may come in any order. A
-// receive not posted yet is worth waiting for; one that is too small is not.
-DropReason Responder::check_send(const wire::Write& write, std::uint32_t length, Answer& answer) {
-  const std::uint32_t position = delivered_ + immediates_ahead(write.receive_msn);
+// receive not posted yet is worth waiting for; one that is too small is not. One whose memory is
+// gone is our own program's fault, and its queue pair fails.
+DropReason Responder::check_send(const Arrival& arrival, const wire::Write& write, Answer& answer) {
+  const std::uint32_t length = arrival.payload_length;
+  const std::uint32_t position = position_of(write);
   if (position >= receives_.size()) {
     answer.kind = AnswerKind::kNack;
     answer.reason = wire::NackReason::kNoResource;
@@ -153,16 +157,27 @@ DropReason Responder::check_send(const wire::Write& write, std::uint32_t length,
     answer.syndrome = wire::kSyndromeNakInvalidRequest;
     return DropReason::kWrongMessage;
   }
-  return DropReason::kNone;
+  if (arrival.refusal != CallerRefusal::kNoMemory) return DropReason::kNone;
+  fail(answer, wire::kSyndromeNakRemoteOperation, CompletionStatus::kLocalProtection);
+  answer.spares_sends = true;
+  receives_.at(position).unfilled = CompletionStatus::kLocalProtection;
+  return DropReason::kAccessDenied;
+}
+
+Result<std::uint64_t> Responder::receive_of(const wire::Packet& packet) const {
+  const auto* write = std::get_if<wire::Write>(&packet.body);
+  if (write == nullptr || !is_send(*write) || position_of(*write) >= receives_.size()) {
+    return Status(ErrorCode::kNotFound, "no receive for this packet");
+  }
+  return receives_.at(position_of(*write)).request.id;
 }
 
 Placement Responder::place(const wire::Write& write, std::uint32_t length) {
   if (!is_send(write)) return {.address = write.address, .length = length};
-  const std::uint32_t position = delivered_ + immediates_ahead(write.receive_msn);
   return {.address = write.address,
           .length = length,
           .into_receive = true,
-          .receive_id = receives_.at(position).request.id};
+          .receive_id = receives_.at(position_of(write)).request.id};
 }
 
 // protocol.md section 2: new in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK, and
@@ -197,7 +212,9 @@ DropReason Responder::refuse(const Arrival& arrival, Answer& answer) const {
     }
     return DropReason::kTrimmed;
   }
-  if (arrival.refusal == CallerRefusal::kNone) return DropReason::kNone;
+  const bool takes_it =
+      arrival.refusal == CallerRefusal::kNone || arrival.refusal == CallerRefusal::kNoMemory;
+  if (takes_it) return DropReason::kNone;  // whose memory it is, is checked later
   answer.kind = AnswerKind::kNack;
   answer.reason = arrival.refusal == CallerRefusal::kNoPacketBuffer
                       ? wire::NackReason::kNoPacketBuffer

@@ -36,7 +36,8 @@ struct Answer {
   wire::PathMark mark = wire::PathMark::kNone;
   wire::NackReason reason = wire::NackReason::kTrimmed;
   std::uint8_t syndrome = 0;
-  bool fatal = false;  // our queue pair fails with `status`
+  bool fatal = false;         // our queue pair fails with `status`
+  bool spares_sends = false;  // which is about a receive; our sends are flushed
   CompletionStatus status = CompletionStatus::kSuccess;
 };
 
@@ -60,6 +61,8 @@ class Responder {
   DropReason on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                       const MemoryTable& memory, ProtectionDomain domain, Placement& placement,
                       Answer& answer);
+  // The id of the receive that a packet of a send would land in.
+  Result<std::uint64_t> receive_of(const wire::Packet& packet) const;
   // A packet of this queue pair came in damaged; true when its path deserves ALWAYS_SKIP.
   bool on_corrupt(std::uint32_t entropy);
 
@@ -84,6 +87,7 @@ class Responder {
   struct Receive {
     ReceiveRequest request;
     StashedImmediate filled_by;
+    CompletionStatus unfilled = CompletionStatus::kFlushed;  // how it ends unless it is filled
   };
   struct CorruptPath {
     std::uint32_t entropy = 0;
@@ -92,9 +96,12 @@ class Responder {
 
   DropReason check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer);
   DropReason refuse(const Arrival& arrival, Answer& answer) const;
-  DropReason check_request(const wire::Packet& packet, std::uint32_t length,
+  DropReason check_request(const Arrival& arrival, const wire::Packet& packet,
                            const MemoryTable& memory, ProtectionDomain domain, Answer& answer);
-  DropReason check_send(const wire::Write& write, std::uint32_t length, Answer& answer);
+  DropReason check_send(const Arrival& arrival, const wire::Write& write, Answer& answer);
+  std::uint32_t position_of(const wire::Write& send) const {
+    return delivered_ + immediates_ahead(send.receive_msn);
+  }
   bool is_send(const wire::Write& write) const { return allow_sends_ && is_send_key(write.key); }
   Placement place(const wire::Write& write, std::uint32_t length);
   bool headers_consistent(const wire::Packet& packet, std::uint32_t payload_length) const;

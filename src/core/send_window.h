@@ -37,7 +37,7 @@ enum class LossCause : std::uint8_t {
   kTimeout,
   kTrimmed,
   kRefused,
-  kDenied,  // by the memory check: never to be sent again
+  kDenied,  // by a memory check: never to be sent again
   kLate,    // on its way, but we do not wait for it
 };
 

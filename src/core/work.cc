@@ -21,6 +21,8 @@ const char* completion_status_name(CompletionStatus status) {
       return "immediate_limit";
     case kReceiveMissing:
       return "receive_missing";
+    case kLocalProtection:
+      return "local_protection";
   }
   return "unknown";
 }

@@ -50,6 +50,7 @@ enum class CompletionStatus : std::uint8_t {
   kRemoteOperation,       // the peer's queue pair failed
   kImmediateLimit,        // more immediates in flight than the peer can stash
   kReceiveMissing,        // the peer had no receive posted for an immediate
+  kLocalProtection,       // the program's own memory for this request is gone
 };
 const char* completion_status_name(CompletionStatus status);
 

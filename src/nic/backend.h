@@ -94,7 +94,8 @@ class Backend {
   // from the one wished for (a source port that is not ours to use). Called at set-up only.
   virtual Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) = 0;
 
-  // Queues a packet. `payload` points into the program's memory and is read not later than flush().
+  // Queues a packet. `payload` points into the program's memory, which must be there, and is read
+  // not later than flush().
   // Packets in a row with one route and size leave in one system call where the kernel can.
   virtual void send(const Route& route, core::TrafficClass traffic_class,
                     const wire::Packet& packet, wire::PayloadPieces payload) = 0;

@@ -227,6 +227,7 @@ void Engine::note_load() {
 }
 
 void Engine::receive() {
+  targets_.forget();
   const unsigned received = backend_->receive(*this, kReceiveBudget);
   moved_ += received;
   more_work_ = received >= kReceiveBudget;

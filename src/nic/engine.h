@@ -39,6 +39,7 @@
 #include "nic/endpoint_requests.h"
 #include "nic/engine_group.h"
 #include "nic/engine_lock.h"
+#include "nic/mapped_memory.h"
 #include "nic/path_profile.h"
 #include "nic/peer_table.h"
 #include "nic/random.h"
@@ -149,6 +150,7 @@ class Engine final : private Receiver {
   void on_received(const Received& received) override;
   void on_dropped(DropReason reason) override;
   Address source_of(const Received& received, const wire::Packet& packet, const QueuePairImpl* qp);
+  bool has_target(const QueuePairImpl& qp, const wire::Packet& packet, std::uint32_t length);
   void place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,
              std::span<const std::byte> payload);
   struct Target {
@@ -157,12 +159,12 @@ class Engine final : private Receiver {
   };
   void place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
                             const Target& target);
+  void store_held(QueuePairImpl& qp);
 
   // engine_tx.cc
   bool next_packet(core::TxPacket& tx);
   void send(const core::TxPacket& tx);
   void send_for_endpoint(const core::TxPacket& tx);
-  void lost_memory(QueuePairImpl& qp);
   void choose_quantum();
 
   // engine_results.cc
@@ -207,6 +209,8 @@ class Engine final : private Receiver {
   PeerTable peers_;
   PathProfiles path_profiles_;
   EndpointRequests requests_;
+  MappedMemory sources_;  // of packets being sent in this round
+  MappedMemory targets_;  // of packets received in this round
   core::CcProfile default_cc_;
   unsigned udp_port_;
   std::uint32_t fixed_quantum_;

@@ -23,12 +23,12 @@ void Engine::on_received(const Received& received) {
   }
   const QpNumber destination = packet.bth.destination;
   QueuePairImpl* qp = destination == kEndpointQp ? nullptr : find(destination);
-  const core::Arrival arrival{.source = source_of(received, packet, qp),
-                              .port = received.port,
-                              .entropy = received.entropy,
-                              .congestion_experienced = received.congestion_experienced,
-                              .trim = received.trim,
-                              .payload_length = static_cast<std::uint32_t>(payload.size())};
+  core::Arrival arrival{.source = source_of(received, packet, qp),
+                        .port = received.port,
+                        .entropy = received.entropy,
+                        .congestion_experienced = received.congestion_experienced,
+                        .trim = received.trim,
+                        .payload_length = static_cast<std::uint32_t>(payload.size())};
   if (!received.icrc_good) {
     endpoint_->on_corrupt_packet(now_, arrival, packet);
     return;
@@ -39,11 +39,29 @@ void Engine::on_received(const Received& received) {
   }
   // A receive posted before the peer could send this counts, even if its doorbell is still ringing.
   if (qp != nullptr && wire::has_immediate(packet.bth.opcode)) take_posted(*qp);
+  if (qp != nullptr && !has_target(*qp, packet, arrival.payload_length)) {
+    arrival.refusal = core::CallerRefusal::kNoMemory;
+  }
   const core::RxResult result = endpoint_->on_packet(now_, arrival, packet);
   if (qp == nullptr || result.drop != DropReason::kNone) return;
   qp->e.last_heard = now_;
   qp->e.last_heard_port = received.port;
   if (result.placement.length > 0) place(*qp, result.placement, packet, payload);
+}
+
+// Whether the memory is there that the payload of a packet is for, so far as it names any. Keys and
+// bounds are the protocol's business.
+bool Engine::has_target(const QueuePairImpl& qp, const wire::Packet& packet, std::uint32_t length) {
+  const auto* write = std::get_if<wire::Write>(&packet.body);
+  if (write == nullptr || length == 0) return true;
+  if (qp.setup().allow_sends && core::is_send_key(write->key)) {
+    const Result<std::uint64_t> receive = endpoint_->receive_of(qp.number(), packet);
+    if (!receive.ok()) return true;
+    return qp.can_scatter(static_cast<std::uint32_t>(receive.value()), {write->address, length},
+                          targets_);
+  }
+  const auto key = static_cast<std::uint32_t>(write->key);
+  return targets_.holds({group_.regions.locate(key, write->address), length});
 }
 
 // A packet for a queue pair comes from its peer or from nobody. Requests to the endpoint name their
@@ -68,7 +86,7 @@ void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wi
   something_home_ = true;
   if (placement.into_receive) {
     const auto slot = static_cast<std::uint32_t>(placement.receive_id);
-    if (!qp.scatter(slot, placement.address, payload)) lost_memory(qp);
+    qp.scatter(slot, placement.address, payload);
     return;
   }
   const auto& write = *std::get_if<wire::Write>(&packet.body);
@@ -90,15 +108,27 @@ void Engine::place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool 
   place_bytes(target.address, target.payload.data(), length);
   auto& held = qp.e.held;
   if (ends_message) held.push_back(last);
-  if (held.empty()) return;
+  if (!held.empty()) store_held(qp);
+}
+
+// A byte whose memory has gone meanwhile was promised to the peer: the queue pair fails.
+void Engine::store_held(QueuePairImpl& qp) {
   const Result<Psn> expected = endpoint_->expected_psn(qp.number());
   if (!expected.ok()) return;
+  bool gone = false;
   const auto passed = [&](const HeldByte& byte) {
     if (byte.psn.distance_from(expected.value()) >= 0) return false;
-    std::atomic_ref<std::byte>(*byte.target).store(byte.value, std::memory_order_release);
+    if (targets_.holds({byte.target, 1})) {
+      std::atomic_ref<std::byte>(*byte.target).store(byte.value, std::memory_order_release);
+    } else {
+      gone = true;
+    }
     return true;
   };
-  std::erase_if(held, passed);
+  std::erase_if(qp.e.held, passed);
+  if (!gone) return;
+  [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp.number());
+  more_work_ = true;
 }
 
 void Engine::forget_held(std::uint32_t remote_key) {

@@ -40,6 +40,7 @@ void Engine::transmit() {
   if (sent == 0) return;
   moved_ += sent;
   backend_->flush();
+  sources_.forget();
 }
 
 // A card has acknowledged what it completed. Where a program ends right behind its last completion,
@@ -101,20 +102,16 @@ void Engine::send(const core::TxPacket& tx) {
   if (tx.payload_length > 0) {
     const auto slot = static_cast<std::uint32_t>(tx.local_address >> 32);
     const auto offset = static_cast<std::uint32_t>(tx.local_address);
-    count = qp->gather(slot, offset, tx.payload_length, pieces);
+    count = qp->gather(slot, offset, tx.payload_length, sources_, pieces);
     if (count == 0) {
-      lost_memory(*qp);
+      // Its program took memory away that was still to be sent.
+      [[maybe_unused]] const Status done =
+          endpoint_->refuse_send(now_, tx.local_qp, tx.packet.bth.psn);
+      more_work_ = true;
       return;
     }
   }
   backend_->send(route, tx.traffic_class, tx.packet, {pieces.data(), count});
-}
-
-// Its program took memory away that was still to be sent.
-void Engine::lost_memory(QueuePairImpl& qp) {
-  qp.e.failure = core::CompletionStatus::kFlushed;
-  [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp.number());
-  more_work_ = true;
 }
 
 // Requests tell our process number, which the answer's way back needs.

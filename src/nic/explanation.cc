@@ -88,9 +88,11 @@ const char* reason(core::CompletionStatus status) {
     case kReceiveMissing:
       return ": an immediate found no receive posted; receives must be posted before the sender "
              "starts";
+    case kLocalProtection:
+      return ": memory of a request was deregistered or unmapped on this side before it was done";
     default:
       return ": the queue pair was stopped on this side (its completion queue overran, or memory "
-             "was deregistered that was still to be sent)";
+             "that a peer was writing to was unmapped)";
   }
 }
 

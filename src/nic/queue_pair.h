@@ -24,6 +24,7 @@
 
 #include "nic/completion_queue.h"
 #include "nic/device.h"
+#include "nic/mapped_memory.h"
 #include "nic/path_profile.h"
 #include "nic/profile_use.h"
 #include "nic/spin_lock.h"
@@ -114,13 +115,18 @@ class QueuePairImpl final : public QueuePair {
   CompletionQueueImpl& receive_cq() const { return *receive_cq_; }
   void set_state(core::QpState state) { state_.store(state); }
 
-  // Bytes `offset`.. of a send as pieces of program memory; 0 pieces when a region is gone.
+  // Bytes `offset`.. of a send as pieces of program memory; 0 pieces when some of it is gone.
   using Pieces = std::array<std::span<const std::byte>, kMaxGather>;
   unsigned gather(std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
-                  Pieces& pieces) const;
+                  MappedMemory& memory, Pieces& pieces) const;
 
-  // The other way: into the buffers of a receive. False when a region is gone.
-  bool scatter(std::uint32_t slot, std::uint64_t offset, std::span<const std::byte> bytes) const;
+  // The other way: into the buffers of a receive, which must be there.
+  struct Part {
+    std::uint64_t offset = 0;
+    std::size_t length = 0;
+  };
+  bool can_scatter(std::uint32_t slot, const Part& part, MappedMemory& memory) const;
+  void scatter(std::uint32_t slot, std::uint64_t offset, std::span<const std::byte> bytes) const;
 
   struct EngineSide {
     PeerName remote;
@@ -156,6 +162,8 @@ class QueuePairImpl final : public QueuePair {
   int check_receive(const ReceiveWork& work, std::uint32_t& capacity) const;
   bool may_wait(std::size_t posted);
   bool covered(const Buffer& buffer, bool for_writing) const;
+  template <typename Visit>
+  bool visit_receive(std::uint32_t slot, const Part& part, Visit visit) const;
   void disconnect();
   void forget_work();
   QpReport build_report();

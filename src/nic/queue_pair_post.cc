@@ -171,7 +171,7 @@ void QueuePairImpl::return_credits(std::uint32_t sends, std::uint32_t receives) 
 // --- The engine's side ---------------------------------------------------------------------------
 
 unsigned QueuePairImpl::gather(std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
-                               Pieces& pieces) const {
+                               MappedMemory& memory, Pieces& pieces) const {
   const Buffer* buffer = &send_pieces_[std::size_t{slot} * setup_.max_send_buffers];
   const Buffer* end = buffer + sends_[slot].pieces;
   unsigned count = 0;
@@ -180,32 +180,52 @@ unsigned QueuePairImpl::gather(std::uint32_t slot, std::uint32_t offset, std::ui
       offset -= buffer->length;
       continue;
     }
-    if (buffer->key != 0 && !device_->group().regions.alive(buffer->key)) return 0;
     const std::uint32_t part = std::min(length, buffer->length - offset);
-    pieces[count++] = {buffer->address + offset, part};
+    const std::span<const std::byte> piece(buffer->address + offset, part);
+    const bool ours = buffer->key == 0;  // inline data
+    if (!ours && !(device_->group().regions.alive(buffer->key) && memory.holds(piece))) return 0;
+    pieces[count++] = piece;
     length -= part;
     offset = 0;
   }
   return length == 0 ? count : 0;
 }
 
-bool QueuePairImpl::scatter(std::uint32_t slot, std::uint64_t offset,
-                            std::span<const std::byte> bytes) const {
+// Calls `visit` with each piece of program memory that a part of a receive lies in, until it
+// returns false. False as well when the receive is shorter.
+template <typename Visit>
+bool QueuePairImpl::visit_receive(std::uint32_t slot, const Part& part, Visit visit) const {
   const Buffer* buffer = receive_pieces_.data() + std::size_t{slot} * setup_.max_receive_buffers;
   const Buffer* end = buffer + receives_[slot].pieces;
-  for (; buffer != end && !bytes.empty(); ++buffer) {
+  std::uint64_t offset = part.offset;
+  std::size_t length = part.length;
+  for (; buffer != end && length > 0; ++buffer) {
     if (offset >= buffer->length) {
       offset -= buffer->length;
       continue;
     }
-    if (!device_->group().regions.alive(buffer->key)) return false;
-    const std::size_t part = std::min<std::size_t>(bytes.size(), buffer->length - offset);
-    // Only buffers of regions with the right to be written pass the check at posting.
-    place_bytes(const_cast<std::byte*>(buffer->address) + offset, bytes.data(), part);
-    bytes = bytes.subspan(part);
+    const std::size_t here = std::min<std::size_t>(length, buffer->length - offset);
+    if (!visit(*buffer, std::span(buffer->address + offset, here))) return false;
+    length -= here;
     offset = 0;
   }
-  return bytes.empty();
+  return length == 0;
+}
+
+bool QueuePairImpl::can_scatter(std::uint32_t slot, const Part& part, MappedMemory& memory) const {
+  return visit_receive(slot, part, [&](const Buffer& buffer, std::span<const std::byte> piece) {
+    return device_->group().regions.alive(buffer.key) && memory.holds(piece);
+  });
+}
+
+void QueuePairImpl::scatter(std::uint32_t slot, std::uint64_t offset,
+                            std::span<const std::byte> bytes) const {
+  visit_receive(slot, {offset, bytes.size()}, [&](const Buffer&, std::span<const std::byte> piece) {
+    // Only buffers of regions with the right to be written pass the check at posting.
+    place_bytes(const_cast<std::byte*>(piece.data()), bytes.data(), piece.size());
+    bytes = bytes.subspan(piece.size());
+    return true;
+  });
 }
 
 }  // namespace mrc::nic

@@ -25,8 +25,9 @@ constexpr Symbol kStatuses[] = {
     {"remote_operation", 5},
     {"immediate_limit", 6},
     {"receive_missing", 7},
+    {"local_protection", 8},
 };
-static_assert(static_cast<int>(core::CompletionStatus::kReceiveMissing) == 7);
+static_assert(static_cast<int>(core::CompletionStatus::kLocalProtection) == 8);
 
 constexpr Symbol kStates[] = {{"reset", 0}, {"init", 1}, {"rtr", 2}, {"rts", 3}, {"error", 4}};
 static_assert(static_cast<int>(core::QpState::kError) == 4);

@@ -432,32 +432,6 @@ TEST(UdpBackend, MorePathsThanSocketsShareThem) {
   EXPECT_EQ(pair.a->counters().packets_sent, sent);
 }
 
-TEST(UdpBackend, PayloadThatIsNoLongerMappedIsRefused) {
-  const Pair pair(1);
-  const std::size_t length = 2 * 65'536;
-  void* const memory =
-      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  const auto* const bytes = static_cast<const std::byte*>(memory);
-  ASSERT_EQ(::munmap(memory, length), 0);
-  for (const std::size_t size : {64U, 4096U}) {
-    send_bytes(*pair.a, pair.to_b(1, 0xCB00), write_packet(1, size), {bytes, size});
-    pair.a->flush();
-  }
-  EXPECT_EQ(pair.a->counters().send_refused, 2U);
-  // What is mapped right before a hole is sent.
-  void* const again =
-      ::mmap(nullptr, 2 * 65'536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(again, MAP_FAILED);
-  auto* const start = static_cast<std::byte*>(again);
-  ASSERT_EQ(::munmap(start + 65'536, 65'536), 0);
-  send_bytes(*pair.a, pair.to_b(1, 0xCB00), write_packet(2, 4096), {start + 61'440, 4096});
-  pair.a->flush();
-  Collector got;
-  EXPECT_TRUE(collect(*pair.b, got, 1));
-  ::munmap(again, 65'536);
-}
-
 TEST(UdpBackend, ReceivedTooLateIsCounted) {
   const Pair pair(1);
   const auto bytes = pattern(4096);

@@ -207,19 +207,6 @@ TEST(WireBackend, GarbageFramesAreDroppedAndCounted) {
   EXPECT_EQ(got.dropped.back(), DropReason::kTruncated);
 }
 
-TEST(WireBackend, PayloadThatIsNoLongerMappedIsRefused) {
-  const Cabled pair("unmapped", 1);
-  const std::size_t length = 4096;
-  void* const memory =
-      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  ::munmap(memory, length);
-  send_bytes(*pair.a, pair.to_b(1, 7), write_packet(1, length),
-             {static_cast<const std::byte*>(memory), length});
-  pair.a->flush();
-  EXPECT_EQ(pair.a->counters().send_refused, 1U);
-}
-
 TEST(WireBackend, ProcessesOfOneHostHaveNumbersAndTheirOwnPackets) {
   const Cabled pair("number", 1);
   EXPECT_EQ(pair.a->process_number(), 0U);

@@ -1,4 +1,4 @@
-#include "nic/backend_memory.h"
+#include "nic/mapped_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,8 +1,9 @@
 // Whether the program's memory is still there.
 //
-// A network card holds on to registered pages; we read them when a packet leaves. A program that
-// unmapped a buffer with work outstanding loses that work, not its life. Another thread that unmaps
-// between the question and the reading is beyond help.
+// A network card holds on to registered pages; we read and write them when packets leave and
+// arrive. A program that unmapped a buffer which is still registered or has work outstanding loses
+// that work, not its life. Whoever unmaps between the question and the use is beyond help
+// (docs/adr/0018-unmapped-memory.md).
 #pragma once
 
 #include <cstddef>
