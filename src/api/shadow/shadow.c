@@ -23,11 +23,13 @@ const int mrc_shadow_libibverbs = 1;
 #error "the shadow libibverbs knows x86-64 and AArch64; build with -DMRC_SHADOW=OFF"
 #endif
 
-#define MRC_TRAMPOLINE(symbol, slot)                                                  \
-  __asm__(".text\n .balign 16\n .globl " symbol                                       \
-          "\n"                                                                        \
-          ".type " symbol ", %function\n" symbol ":\n" MRC_JUMP(slot) ".size " symbol \
-                                                                      ", .-" symbol "\n")
+/* The compiler does not see the change of section, so it is taken back: a compiler that keeps the
+ * order of the file would otherwise put the next slot among the code. */
+#define MRC_TRAMPOLINE(symbol, slot)                         \
+  __asm__(".pushsection .text\n .balign 16\n .globl " symbol \
+          "\n"                                               \
+          ".type " symbol ", %function\n" symbol             \
+          ":\n" MRC_JUMP(slot) ".size " symbol ", .-" symbol "\n .popsection\n")
 
 /* The jumps have names of their own, so that one function may appear in two versions. */
 #define MRC_SYMBOL(name, version)                                    \
