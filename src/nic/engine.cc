@@ -227,7 +227,7 @@ void Engine::note_load() {
 }
 
 void Engine::receive() {
-  targets_.forget();
+  targets_.begin_round(now_);
   const unsigned received = backend_->receive(*this, kReceiveBudget);
   moved_ += received;
   more_work_ = received >= kReceiveBudget;

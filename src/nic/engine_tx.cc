@@ -20,6 +20,7 @@ constexpr unsigned kLastTries = 1'000;
 // The protocol hands out answers before data. Where there are few of both, data goes first:
 // somebody waits for it, and the answers cost system calls of their own.
 void Engine::transmit() {
+  sources_.begin_round(now_);
   choose_quantum();
   const unsigned budget = kSendBudget / quantum_ * quantum_;  // cuts no burst in two
   unsigned sent = 0;
@@ -40,7 +41,6 @@ void Engine::transmit() {
   if (sent == 0) return;
   moved_ += sent;
   backend_->flush();
-  sources_.forget();
 }
 
 // A card has acknowledged what it completed. Where a program ends right behind its last completion,

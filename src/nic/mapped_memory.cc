@@ -10,6 +10,7 @@ namespace mrc::nic {
 namespace {
 
 constexpr std::uintptr_t kAheadBytes = 128 << 10;  // about two bursts
+constexpr std::size_t kMuch = 1024;                // a packet that others are likely to follow
 
 bool is_mapped(std::uintptr_t begin, std::uintptr_t end) {
   // Only walks the list of mappings. Whatever else it complains about, they are there.
@@ -19,19 +20,23 @@ bool is_mapped(std::uintptr_t begin, std::uintptr_t end) {
 
 }  // namespace
 
+bool MappedMemory::ask(std::uintptr_t begin, std::uintptr_t end) {
+  if (end <= begin || !is_mapped(begin, end)) return false;
+  begin_ = begin;
+  end_ = end;
+  asked_at_ = now_;
+  return true;
+}
+
 bool MappedMemory::holds(std::span<const std::byte> bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
   const std::uintptr_t end = begin + bytes.size();
   if ((begin >= begin_ && end <= end_) || bytes.empty()) return true;
   static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t first = begin / kPage * kPage;
-  const std::uintptr_t ahead = std::max(end, first + kAheadBytes);
-  if (ahead > first && is_mapped(first, ahead)) {
-    begin_ = first;
-    end_ = ahead;
-    return true;
-  }
-  return end > first && is_mapped(first, end);
+  const std::uintptr_t last = (end + kPage - 1) / kPage * kPage;
+  if (bytes.size() >= kMuch && ask(first, std::max(last, first + kAheadBytes))) return true;
+  return end > begin && ask(first, last);
 }
 
 }  // namespace mrc::nic

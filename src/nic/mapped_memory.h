@@ -10,17 +10,29 @@
 #include <cstdint>
 #include <span>
 
+#include "base/types.h"
+
 namespace mrc::nic {
 
 class MappedMemory {
  public:
-  // Asks the kernel, some pages ahead, and remembers the answer until forget().
+  // A round begins. Answers are good for the rounds of the next kTrustNs: a round lasts as long
+  // when there is much to do, and small messages come and go in a tenth of it.
+  static constexpr DurationNs kTrustNs = 50 * kMicrosecondNs;
+  void begin_round(TimeNs now) {
+    now_ = now;
+    if (now - asked_at_ > kTrustNs) end_ = begin_ = 0;
+  }
+  // Asks the kernel, where there is much of it some pages ahead, and remembers the answer.
   bool holds(std::span<const std::byte> bytes);
-  void forget() { end_ = begin_ = 0; }
 
  private:
+  bool ask(std::uintptr_t begin, std::uintptr_t end);
+
   std::uintptr_t begin_ = 0;
   std::uintptr_t end_ = 0;
+  TimeNs asked_at_ = 0;
+  TimeNs now_ = 0;
 };
 
 }  // namespace mrc::nic

@@ -260,6 +260,8 @@ TEST_F(DeviceMemory, AHeldByteGoesWithItsMapping) {
   std::atomic_ref<std::byte> before_last(to.data()[kKept - 1]);
   EXPECT_TRUE(eventually([&] { return before_last.load() == Arena::pattern(from.size() - 2, 8); }));
   to.cut_to(kKept);
+  // What the engine was told before holds for a while.
+  std::this_thread::sleep_for(std::chrono::nanoseconds(2 * MappedMemory::kTrustNs));
   lose = false;
   EXPECT_TRUE(eventually([&] { return b.qp->state() == core::QpState::kError; }));
 }
