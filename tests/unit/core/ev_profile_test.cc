@@ -100,7 +100,8 @@ TEST(Names, DifferBetweenValuesAndCoverThemAll) {
   for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(EventKind::kAccessRefused); ++i) {
     names.emplace_back(event_kind_name(EventKind{i}));
   }
-  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(CompletionStatus::kLocalProtection); ++i) {
+  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(CompletionStatus::kLocalProtection);
+       ++i) {
     names.emplace_back(completion_status_name(CompletionStatus{i}));
   }
   std::sort(names.begin(), names.end());
