@@ -47,8 +47,8 @@ LEFT_GOAL_MS = 1.0
 STALL_BAR_MS = 20.0
 SWITCH_BAR = 500e3
 STOOD_STILL_MS = 5.0
-TRIES_PER_RUN = 3  # in the mean, before we give up
-MIN_TRIES = 10
+TRIES_PER_RUN = 6  # in the mean, before we give up
+MIN_TRIES = 20
 # Prints when its processor did not let it run: the end of the time, and how long it was.
 WATCHER = """
 import os, sys, time
