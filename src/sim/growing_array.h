@@ -34,8 +34,13 @@ class GrowingArray {
   }
 
  private:
+  // Large enough to get pages of its own from the start: what is not used costs nothing, and a
+  // small one would grow among other things and leave holes as large as itself.
+  static constexpr std::size_t kFirstBytes = std::size_t{1} << 20;
+
   void grow() {
-    const std::size_t wanted = capacity_ == 0 ? 1024 : std::size_t{capacity_} + capacity_ / 2;
+    const std::size_t wanted =
+        capacity_ == 0 ? kFirstBytes / sizeof(T) : std::size_t{capacity_} + capacity_ / 2;
     MRC_ASSERT(wanted < 0xFFFF'FFFF);
     void* bigger = std::realloc(static_cast<void*>(items_), wanted * sizeof(T));
     if (bigger == nullptr) throw std::bad_alloc();
