@@ -123,7 +123,7 @@ struct QpReadyToSend {
   std::uint16_t max_wimm = 128;  // immediates the peer can stash
   std::uint8_t mpr = kDefaultWindowUnits;
   // At most so many packets sent and not acknowledged, whatever the window; 0 = as many as it
-  // holds. Each costs 24 bytes, each PSN of the window two.
+  // holds. Each costs 20 bytes, each PSN of the window two.
   std::uint16_t max_outstanding = 0;
   std::uint8_t timeout = 8;  // 1.024 us * 2^timeout
   std::uint8_t linear_retries = kMaxLinearRetries;
