@@ -48,6 +48,8 @@ struct ProfileStepRequest {
 };
 // EINVAL for any other step, and when `current` is not the state it is in.
 int find_step(const ProfileStepRequest& request, ProfileStep& out);
+// Where a step leads.
+nic::ProfileState state_after(ProfileStep step, nic::ProfileState from);
 
 mrc_ctl_profile_state to_api(nic::ProfileState state);
 

@@ -78,26 +78,14 @@ mrc_ctl_cc_nscc_cfg to_api(const core::NsccParameters& nscc) {
           .target_delay = nscc.target_delay_ns};
 }
 
+// Whether a profile may go offline is for the node's state to say, which knows the users.
 int take_cc_step(const NodeSnapshot& state, ProfileStep step, NodeCcProfile& profile) {
-  switch (step) {
-    case ProfileStep::kStay:
-      return 0;
-    case ProfileStep::kCreate:
-      if (state.cc_profiles.size() >= nic::kMaxCcProfiles) return ENOSPC;
-      profile.state = ProfileState::kOffline;
-      return 0;
-    case ProfileStep::kGoOnline:
-      if (!profile.configured && profile.cc.algorithm != CcAlgorithm::kNone) return EINVAL;
-      profile.state = ProfileState::kOnline;
-      return 0;
-    case ProfileStep::kGoOffline:  // the node's state knows the users
-      profile.state = ProfileState::kOffline;
-      return 0;
-    case ProfileStep::kRemove:
-      profile.state = ProfileState::kInit;
-      return 0;
-  }
-  return EINVAL;
+  const bool is_full = state.cc_profiles.size() >= nic::kMaxCcProfiles;
+  if (step == ProfileStep::kCreate && is_full) return ENOSPC;
+  const bool is_ready = profile.configured || profile.cc.algorithm == CcAlgorithm::kNone;
+  if (step == ProfileStep::kGoOnline && !is_ready) return EINVAL;
+  profile.state = state_after(step, profile.state);
+  return 0;
 }
 
 }  // namespace

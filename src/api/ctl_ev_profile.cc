@@ -180,27 +180,17 @@ int take_ev_op(EvChange& change) {
   return 0;
 }
 
-// The last thing of a call, when all else is in place.
+// The last thing of a call, when all else is in place. Whether a profile may go offline is for the
+// node's state to say, which knows the users.
 int take_ev_step(EvChange& change) {
   NodeEvProfile& profile = change.profile;
-  switch (change.step) {
-    case ProfileStep::kStay:
-    case ProfileStep::kCreate:
-      return 0;
-    case ProfileStep::kGoOnline:
-      if (!profile.has_min_active || !profile.has_event_mask) return EINVAL;
-      if (const int error = settle_evs(change.state, change.limits, profile); error != 0)
-        return error;
-      profile.state = ProfileState::kOnline;
-      return 0;
-    case ProfileStep::kGoOffline:  // the node's state knows the users
-      profile.state = ProfileState::kOffline;
-      return 0;
-    case ProfileStep::kRemove:
-      profile.state = ProfileState::kInit;
-      return 0;
+  if (change.step == ProfileStep::kGoOnline) {
+    if (!profile.has_min_active || !profile.has_event_mask) return EINVAL;
+    if (const int error = settle_evs(change.state, change.limits, profile); error != 0)
+      return error;
   }
-  return EINVAL;
+  profile.state = state_after(change.step, profile.state);
+  return 0;
 }
 
 int apply(EvChange& change) {

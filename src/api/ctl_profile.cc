@@ -91,26 +91,12 @@ int take_mode(const mrc_ctl_ev_fmt_profile_attr& attr, ProfileStep step, EvForma
 
 int take_format_step(const NodeSnapshot& state, std::uint64_t id, ProfileStep step,
                      EvFormatProfile& format) {
-  switch (step) {
-    case ProfileStep::kStay:
-      return 0;
-    case ProfileStep::kCreate:
-      if (state.formats.size() >= nic::kMaxFormatProfiles) return ENOSPC;
-      format.state = ProfileState::kOffline;
-      return 0;
-    case ProfileStep::kGoOnline:
-      if (format.field_widths.empty()) return EINVAL;
-      format.state = ProfileState::kOnline;
-      return 0;
-    case ProfileStep::kGoOffline:
-      if (used_online(state, id)) return EBUSY;
-      format.state = ProfileState::kOffline;
-      return 0;
-    case ProfileStep::kRemove:
-      format.state = ProfileState::kInit;
-      return 0;
-  }
-  return EINVAL;
+  const bool is_full = state.formats.size() >= nic::kMaxFormatProfiles;
+  if (step == ProfileStep::kCreate && is_full) return ENOSPC;
+  if (step == ProfileStep::kGoOnline && format.field_widths.empty()) return EINVAL;
+  if (step == ProfileStep::kGoOffline && used_online(state, id)) return EBUSY;
+  format.state = state_after(step, format.state);
+  return 0;
 }
 
 }  // namespace
@@ -135,6 +121,21 @@ int find_step(const ProfileStepRequest& request, ProfileStep& out) {
       break;
   }
   return out == ProfileStep::kStay ? EINVAL : 0;
+}
+
+ProfileState state_after(ProfileStep step, ProfileState from) {
+  switch (step) {
+    case ProfileStep::kCreate:
+    case ProfileStep::kGoOffline:
+      return ProfileState::kOffline;
+    case ProfileStep::kGoOnline:
+      return ProfileState::kOnline;
+    case ProfileStep::kRemove:
+      return ProfileState::kInit;
+    case ProfileStep::kStay:
+      break;
+  }
+  return from;
 }
 
 mrc_ctl_profile_state to_api(ProfileState state) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -120,6 +121,15 @@ struct BackendResult {
   std::string error;  // one line for a person when there is none
 };
 BackendResult open_backend(const DeviceConfig& config);
+
+// For a kind of back end whose open() returns what is wrong, or nothing.
+template <typename Kind>
+BackendResult opened(const DeviceConfig& config) {
+  auto backend = std::make_unique<Kind>(config);
+  std::string error = backend->open();
+  if (!error.empty()) return {.backend = nullptr, .error = std::move(error)};
+  return {.backend = std::move(backend), .error = {}};
+}
 
 // One for each engine of a device. Each has a process number and so sockets of its own.
 using Backends = std::vector<std::unique_ptr<Backend>>;

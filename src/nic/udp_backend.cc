@@ -390,11 +390,6 @@ void UdpBackend::on_wake() {
 
 }  // namespace
 
-BackendResult open_udp_backend(const DeviceConfig& config) {
-  auto backend = std::make_unique<UdpBackend>(config);
-  std::string error = backend->open();
-  if (!error.empty()) return {.backend = nullptr, .error = std::move(error)};
-  return {.backend = std::move(backend), .error = {}};
-}
+BackendResult open_udp_backend(const DeviceConfig& config) { return opened<UdpBackend>(config); }
 
 }  // namespace mrc::nic

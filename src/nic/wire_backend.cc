@@ -396,11 +396,6 @@ void WireBackend::on_wake() {
 
 }  // namespace
 
-BackendResult open_wire_backend(const DeviceConfig& config) {
-  auto backend = std::make_unique<WireBackend>(config);
-  std::string error = backend->open();
-  if (!error.empty()) return {.backend = nullptr, .error = std::move(error)};
-  return {.backend = std::move(backend), .error = {}};
-}
+BackendResult open_wire_backend(const DeviceConfig& config) { return opened<WireBackend>(config); }
 
 }  // namespace mrc::nic

@@ -26,6 +26,13 @@ class JsonWriter {
   void value(std::string_view key, std::string_view text);
   void value(std::string_view key, const char* text) { value(key, std::string_view(text)); }
   void null(std::string_view key);
+  template <typename Values>
+  void array(std::string_view key, const Values& values) {
+    begin_array(key);
+    for (const auto& each : values)
+      value({}, each);
+    end_array();
+  }
 
  private:
   void start(std::string_view key);

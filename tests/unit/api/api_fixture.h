@@ -13,11 +13,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/temporary_directory.h"
 
 namespace mrc::api_test {
 
@@ -29,26 +30,19 @@ class PrivateNode {
     return node;
   }
 
-  ~PrivateNode() {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
   PrivateNode(const PrivateNode&) = delete;
   PrivateNode& operator=(const PrivateNode&) = delete;
 
  private:
   PrivateNode() {
-    std::string pattern = std::filesystem::temp_directory_path() / "mrc-api-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    directory_ = pattern;
-    setenv("MRC_STATE_DIR", directory_.c_str(), 1);
-    setenv("XDG_CONFIG_HOME", directory_.c_str(), 1);
+    setenv("MRC_STATE_DIR", directory_.path().c_str(), 1);
+    setenv("XDG_CONFIG_HOME", directory_.path().c_str(), 1);
     setenv("MRC_PORT", std::to_string(10'000 + getpid() % 20'000).c_str(), 1);
     setenv("MRC_LOG_LEVEL", "error", 0);
     unsetenv("MRC_CONFIG");
   }
 
-  std::string directory_;
+  mrc::test::TemporaryDirectory directory_;
 };
 
 inline constexpr auto kPatience = std::chrono::seconds(60);

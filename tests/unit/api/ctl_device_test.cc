@@ -113,7 +113,7 @@ TEST_F(CtlDevice, WithoutTheRightNothingIsChangedAndMuchCanBeRead) {
       _exit(1);
     // A device of the parent is closed to its child; the rules of a process of its own are these.
     std::string error;
-    const auto own = nic::NodeState::open(directory_ + "/mrc0", error);
+    const auto own = nic::NodeState::open(directory_ / "mrc0", error);
     if (own == nullptr) _exit(2);
     if (own->snapshot()->formats.size() != 1) _exit(3);
     if (own->update([](nic::NodeSnapshot& s) { return s.formats.clear(), 0; }) != EPERM) _exit(4);

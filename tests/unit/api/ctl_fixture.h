@@ -19,6 +19,7 @@
 #include "mrc_ctl.h"
 #include "nic/config.h"
 #include "nic/device.h"
+#include "support/temporary_directory.h"
 
 namespace mrc::api::test {
 
@@ -64,12 +65,9 @@ class CtlTest : public testing::Test {
       MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK;
 
   CtlTest() {
-    std::string path = std::filesystem::temp_directory_path() / "mrc-ctl-test-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) std::abort();
-    directory_ = path;
-    std::filesystem::permissions(path, std::filesystem::perms(0755));
+    std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
     nic::DeviceConfig config = nic::default_device();
-    config.directory = path + "/mrc0";
+    config.directory = directory_ / "mrc0";
     // Apart from others on this machine, most of the time; the device steps aside otherwise.
     config.udp_port = static_cast<std::uint16_t>(20'000 + getpid() % 100 * 256);
     std::string error;
@@ -81,11 +79,6 @@ class CtlTest : public testing::Test {
     verbs_.vctx.context.num_comp_vectors = 1;
     context_.verbs = &verbs_;
     context_.api_version = MRC_API_CURRENT_VERSION;
-  }
-  ~CtlTest() override {
-    context_.device.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
   }
 
   mrc_context* ctx() { return &context_; }
@@ -205,7 +198,7 @@ class CtlTest : public testing::Test {
     ASSERT_EQ(replace_evs(id, entries), 0);
   }
 
-  std::string directory_;
+  mrc::test::TemporaryDirectory directory_;
   VerbsContext verbs_;
   mrc_context context_;
 };

@@ -1,16 +1,15 @@
 // Two software NICs of this process on a lab's cables: real frames through the switches, verified
 // data, and cables that are cut while they carry it.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <chrono>
-#include <filesystem>
 #include <thread>
 
 #include "lab/daemon.h"
 #include "lab_frames.h"
 #include "nic/config.h"
 #include "nic/device.h"
+#include "support/temporary_directory.h"
 
 namespace mrc::lab::test {
 namespace {
@@ -21,7 +20,7 @@ constexpr std::size_t kMessage = 256 << 10;
 // A lab in a directory of its own, its daemon in a thread.
 class RunningLab {
  public:
-  explicit RunningLab(const fabric::TopologySpec& spec) : directory_(make_base(), "t") {
+  explicit RunningLab(const fabric::TopologySpec& spec) : directory_(base_.path(), "t") {
     EXPECT_TRUE(directory_.lock());
     directory_.set_up(spec.hosts);
     ClusterOptions options;
@@ -53,15 +52,12 @@ class RunningLab {
   }
 
  private:
-  static std::string make_base() {
-    std::string name = std::filesystem::temp_directory_path() / "mrc_lab_XXXXXX";
-    return mkdtemp(name.data());
-  }
   std::string host_text(unsigned host) {
     std::ifstream file(directory_.config_path(host));
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
+  mrc::test::TemporaryDirectory base_;
   Directory directory_;
   std::unique_ptr<Daemon> daemon_;
   std::thread thread_;

@@ -3,11 +3,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,29 +13,13 @@
 
 #include "device_loop.h"
 #include "nic/device_impl.h"
+#include "support/temporary_directory.h"
 
 namespace mrc::nic::test {
 
 inline constexpr auto kPatience = std::chrono::seconds(30);
 
-// A directory that goes with the test.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    std::string name = std::filesystem::temp_directory_path() / "mrc_device_XXXXXX";
-    path_ = mkdtemp(name.data());
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  std::string sub(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using mrc::test::TemporaryDirectory;
 
 // Calls `done` until it is true or patience ends.
 template <typename Done>
@@ -161,11 +143,11 @@ inline void connect(Side& a, Side& b, const core::QpReadyToSend& rts = {},
   one(b, a);
 }
 
-inline DeviceConfig loop_config(const ScratchDirectory& scratch, unsigned number,
+inline DeviceConfig loop_config(const TemporaryDirectory& scratch, unsigned number,
                                 unsigned ports = 4) {
   DeviceConfig config;
   config.name = "loop" + std::to_string(number);
-  config.directory = scratch.sub(config.name.c_str());
+  config.directory = scratch / config.name;
   for (unsigned i = 0; i < ports; ++i) {
     PlaneConfig plane;
     plane.address = wire::ipv4_address(0x0A00'0000 + (i << 16) + number + 1);
@@ -201,7 +183,7 @@ class LoopTest : public ::testing::Test {
             .remote_key = to.keys().remote};
   }
 
-  ScratchDirectory scratch;
+  TemporaryDirectory scratch;
   std::shared_ptr<LoopNet> net = std::make_shared<LoopNet>();
   Side a;
   Side b;

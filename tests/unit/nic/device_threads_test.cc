@@ -3,8 +3,7 @@
 #include <map>
 #include <set>
 
-#include "backend_fixture.h"
-#include "device_fixture.h"
+#include "device_udp_fixture.h"
 
 namespace mrc::nic::test {
 namespace {
@@ -13,21 +12,9 @@ constexpr unsigned kThreads = 3;
 constexpr unsigned kQps = 6;
 
 // Two devices with several queue pairs between them; one completion queue at each end for all.
-class DeviceThreads : public ::testing::Test {
+class DeviceThreads : public UdpDevicesTest {
  protected:
-  void SetUp() override {
-    open(a, 1);
-    open(b, 2);
-  }
-  void open(Side& side, unsigned host) {
-    DeviceConfig config = private_device(4, host);
-    config.name = "udp" + std::to_string(host);
-    config.directory = scratch.sub(config.name.c_str());
-    config.threads = kThreads;
-    std::string error;
-    side.device = Device::open(config, error);
-    ASSERT_NE(side.device, nullptr) << error;
-  }
+  DeviceThreads() : UdpDevicesTest(kThreads) {}
   // Leaves the queue pairs in `from_a` and `from_b`.
   void make_pairs(unsigned count, unsigned depth = 1024) {
     for (unsigned i = 0; i < count; ++i) {
@@ -80,9 +67,6 @@ class DeviceThreads : public ::testing::Test {
     EXPECT_TRUE(b_in.guards_intact());
   }
 
-  ScratchDirectory scratch;
-  Side a;
-  Side b;
   std::vector<std::unique_ptr<QueuePair>> from_a;
   std::vector<std::unique_ptr<QueuePair>> from_b;
 };

@@ -1,29 +1,10 @@
 // Two devices of one process over the UDP back end, on loopback addresses of their own.
-#include "backend_fixture.h"
-#include "device_fixture.h"
+#include "device_udp_fixture.h"
 
 namespace mrc::nic::test {
 namespace {
 
-class DeviceUdp : public ::testing::Test {
- protected:
-  void SetUp() override {
-    open(a, 1);
-    open(b, 2);
-  }
-  void open(Side& side, unsigned host) {
-    DeviceConfig config = private_device(4, host);
-    config.name = "udp" + std::to_string(host);
-    config.directory = scratch.sub(config.name.c_str());
-    std::string error;
-    side.device = Device::open(config, error);
-    ASSERT_NE(side.device, nullptr) << error;
-  }
-
-  ScratchDirectory scratch;
-  Side a;
-  Side b;
-};
+using DeviceUdp = UdpDevicesTest;
 
 TEST_F(DeviceUdp, BulkTransferInBothDirectionsArrivesWhole) {
   constexpr std::size_t kMessage = 1 << 20;

@@ -16,28 +16,11 @@
 #include <vector>
 
 #include "nic/node_state.h"
+#include "support/temporary_directory.h"
 
 namespace mrc::nic::test {
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    const char* base = std::getenv("TMPDIR");
-    path_ = std::string(base != nullptr ? base : "/tmp") + "/mrc-node-state-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) std::abort();
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using mrc::test::TemporaryDirectory;
 
 inline std::unique_ptr<NodeState> open_state(const std::string& directory) {
   std::string error;

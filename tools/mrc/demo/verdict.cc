@@ -70,10 +70,7 @@ void write_drill(JsonWriter& json, const char* key, const DrillResult& result,
   json.value("last_loss", result.last_loss);
   json.value("seconds", result.seconds);
   json.value("share_of_ports", share_of_ports(result, options));
-  json.begin_array("interruptions");
-  for (const std::string& what : result.interruptions)
-    json.value("", what);
-  json.end_array();
+  json.array("interruptions", result.interruptions);
   json.begin_array("faults");
   for (const FaultResult& fault : result.faults) {
     json.begin_object();

@@ -99,10 +99,7 @@ void json_plan(JsonWriter& json, const FabricPlan& plan) {
   json.value("max_nics", plan.max_nics);
   json.value("islands", plan.islands);
   json.value("switches", plan.switches);
-  json.begin_array("switches_per_tier");
-  for (const std::uint64_t count : plan.switches_per_tier)
-    json.value("", count);
-  json.end_array();
+  json.array("switches_per_tier", plan.switches_per_tier);
   json.value("links", plan.links);
   json.value("optics", plan.optics);
   json.value("longest_path_switches", plan.longest_path_switches);

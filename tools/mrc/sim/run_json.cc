@@ -58,10 +58,7 @@ void write_times(JsonWriter& json, const sim::Report& r) {
   }
   if (r.result.step_us.empty()) return;
   write_distribution(json, "step_us", sim::distribution(r.result.step_us));
-  json.begin_array("steps_us");
-  for (const double us : r.result.step_us)
-    json.value("", us);
-  json.end_array();
+  json.array("steps_us", r.result.step_us);
 }
 
 void write_counters(JsonWriter& json, const sim::SimResult& r) {
@@ -87,10 +84,7 @@ void write_counters(JsonWriter& json, const sim::SimResult& r) {
 
 void write_faults(JsonWriter& json, const sim::Report& r) {
   if (r.faults.empty()) return;
-  json.begin_array("faults");
-  for (const std::string& text : r.faults)
-    json.value("", text);
-  json.end_array();
+  json.array("faults", r.faults);
   if (r.has_down_fault) {
     // No packet at all on a dead path is the best there is.
     json.value("recovery_us", std::max(0.0, r.result.recovery_us));
