@@ -10,18 +10,9 @@
 namespace mrc::nic {
 namespace {
 
-// Which states a profile's event mask selects.
-constexpr std::uint32_t kEventGood = 1U << 0;
-constexpr std::uint32_t kEventAssumedBad = 1U << 1;
-
 // How long a receive waits for the sends before it. Their acknowledgement left beside the message
 // that filled it; one that is later than this was lost.
 constexpr DurationNs kReceiveWaitNs = 2 * kMillisecondNs;
-
-constexpr std::uint32_t event_bit(core::EvState state) {
-  if (state == core::EvState::kGood) return kEventGood;
-  return state == core::EvState::kAssumedBad ? kEventAssumedBad : 0;
-}
 
 }  // namespace
 
@@ -182,7 +173,8 @@ void Engine::on_qp_error(const core::Event& event) {
   group_.async->publish({.kind = AsyncKind::kQpFatal, .qp = qp});
 }
 
-// SKIP is a passing thought of load balancing and nobody else's business.
+// SKIP is a passing thought of load balancing and nobody else's business. Which of the others make
+// an event, the profile's mask says as it is now: it may change while the profile is in use.
 void Engine::on_ev_state(const core::Event& event) {
   const QueuePairImpl* qp = find(event.qp);
   if (qp == nullptr || !qp->e.paths || !qp->e.paths->from_node) return;
@@ -190,7 +182,6 @@ void Engine::on_ev_state(const core::Event& event) {
   const auto index = static_cast<std::size_t>(event.ev);
   if (index >= paths.evs.size() || event.ev_state == core::EvState::kSkip) return;
   group_.node->publish_ev_state(paths.node_id, paths.evs[index], event.ev_state);
-  if ((paths.event_mask & event_bit(event.ev_state)) == 0) return;
   group_.node->send_event({.profile_id = paths.node_id,
                            .ev = paths.evs[index],
                            .drop_count = event.drop_count,

@@ -58,7 +58,7 @@ PathProfileResult PathProfiles::own() {
 
 // Denied marks may differ; they are brought up to date by whoever applies the node's state.
 bool PathProfiles::same_paths(const PathProfile& built, const NodeEvProfile& now) {
-  return built.event_mask == now.event_mask && built.min_active == now.min_active;
+  return built.min_active == now.min_active;
 }
 
 PathProfileResult PathProfiles::of_node(const NodeSnapshot& snapshot, std::uint64_t id) {
@@ -82,7 +82,6 @@ PathProfileResult PathProfiles::of_node(const NodeSnapshot& snapshot, std::uint6
   auto made = std::make_shared<PathProfile>();
   made->from_node = true;
   made->node_id = id;
-  made->event_mask = node.event_mask;
   made->min_active = node.min_active;
   made->srv6 = is_srv6(kind) && node.mode != EvMode::kAuto;
   const unsigned ports = backend_->port_count();

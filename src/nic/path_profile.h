@@ -21,7 +21,6 @@ struct PathProfile {
   core::EvProfile profile;
   bool from_node = false;  // otherwise the device's own, and the rest is empty
   std::uint64_t node_id = 0;
-  std::uint32_t event_mask = 0;
   std::uint32_t min_active = 0;
   bool srv6 = false;
   std::vector<ProfileEv> evs;  // by EvIndex, as the node's state has them

@@ -93,6 +93,7 @@ struct HostTotals {
   std::uint64_t retransmits = 0;
   std::uint64_t timeouts = 0;
   std::uint64_t spurious = 0;
+  std::uint64_t hedged = 0;  // sent once more, as everything waited for them on a slow path
   std::uint64_t control_packets = 0;
   std::uint64_t probes = 0;
 };

@@ -382,6 +382,7 @@ HostTotals MrcHost::totals() const {
     totals.retransmits += counters.retransmitted;
     totals.timeouts += counters.timeouts;
     totals.spurious += counters.spurious;
+    totals.hedged += counters.hedged;
   }
   totals.control_packets = control_packets_;
   totals.probes = probes_;

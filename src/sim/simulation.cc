@@ -406,6 +406,7 @@ void Simulation::collect() {
     result_.hosts.retransmits += t.retransmits;
     result_.hosts.timeouts += t.timeouts;
     result_.hosts.spurious += t.spurious;
+    result_.hosts.hedged += t.hedged;
     result_.hosts.control_packets += t.control_packets;
     result_.hosts.probes += t.probes;
   }

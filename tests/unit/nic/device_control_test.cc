@@ -127,14 +127,24 @@ TEST_F(DeviceControl, AProfileDecidesThePathsAndCountsItsUsers) {
   EXPECT_FALSE(a.device->node().in_use(ProfileKind::kEv, kProfile));
 }
 
+// The mask in force is the profile's of today, not the one that the queue pair was set up with.
 TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   add_profile(*a.device);
+  const auto set_mask = [&](std::uint32_t mask) {
+    ASSERT_EQ(a.device->node().update([mask](NodeSnapshot& s) {
+      s.ev_profiles[kProfile].event_mask = mask;
+      return 0;
+    }),
+              0);
+  };
+  set_mask(0);
   const std::unique_ptr<NodeState::Listener> listener = a.device->node().listen();
   ASSERT_NE(listener, nullptr);
   a.make_qp();
   b.make_qp();
   ASSERT_EQ(a.qp->to_init({.ev_profile = kProfile, .has_ev_profile = true}), 0);
   connect(a, b);
+  set_mask(3);
   Arena from(*a.device, a.domain, 1 << 20);
   Arena to(*b.device, b.domain, 1 << 20);
   net->set_filter([&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });

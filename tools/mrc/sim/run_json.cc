@@ -66,6 +66,7 @@ void write_counters(JsonWriter& json, const sim::SimResult& r) {
   json.value("control_packets", r.hosts.control_packets);
   json.value("retransmits", r.hosts.retransmits);
   json.value("spurious", r.hosts.spurious);
+  json.value("hedged", r.hosts.hedged);
   json.value("timeouts", r.hosts.timeouts);
   json.value("probes", r.hosts.probes);
   json.value("trims", r.network.trims);

@@ -25,7 +25,7 @@ KEYS = {
     "schema", "transport", "seed", "flows", "completed", "fct_us", "ideal_us", "ratio_max",
     "goodput_gbps", "retransmits", "trims", "drops", "timeouts", "bytes_wrong", "events",
     "packet_hops", "wall_s", "packet_hops_per_s", "peak_rss_bytes", "trace_hash", "setup_s",
-    "bound_us", "ratio_bound", "marks", "probes", "spurious",
+    "bound_us", "ratio_bound", "marks", "probes", "spurious", "hedged",
 }
 FCT_KEYS = {"mean", "p50", "p99", "max"}
 COSTS = {"wall_s", "setup_s", "packet_hops_per_s", "peak_rss_bytes"}
