@@ -97,7 +97,7 @@ int megabits(const ibv_port_attr& port) {
 // NCCL chooses channels and protocols by the speed of a device. What ports in software carry is
 // bounded by processors, whatever their interfaces could: told more, NCCL spreads small messages
 // over more channels and sends middling ones as many small ones.
-constexpr int kMaxSpeedMbit = 20'000;
+constexpr int kMaxSpeedMbit = 40'000;
 
 // False: the reason has been logged.
 bool describe(const Adapter& adapter, DeviceInfo& info) {
