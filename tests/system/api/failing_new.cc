@@ -72,4 +72,3 @@ void operator delete[](void* memory, std::size_t /*size*/,
                        std::align_val_t /*alignment*/) noexcept {
   std::free(memory);
 }
-
