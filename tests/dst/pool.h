@@ -18,10 +18,10 @@ struct Failure {
 
 struct PoolOptions {
   unsigned jobs = 1;
-  bool progress = false;      // a line on standard error every two seconds
-  std::size_t failures = 16;  // stop after so many
+  bool progress = false;            // a line on standard error every two seconds
+  std::size_t failures = 16;        // stop after so many
   unsigned seconds_per_seed = 120;  // of processor time, whatever else the machine does
-  unsigned planted_bug = 0;  // switched on in the workers; mutants build only
+  unsigned planted_bug = 0;         // switched on in the workers; mutants build only
 };
 
 struct PoolResult {
