@@ -21,8 +21,14 @@ constexpr unsigned kSlotBytes = 16'384;  // a frame of the cables' MTU and what 
 constexpr unsigned kBlockBytes = 4 * kSlotBytes;
 constexpr unsigned kSlots = 1'024;
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+std::int64_t nanoseconds(std::int64_t seconds, std::int64_t rest_ns) {
+  return seconds * 1'000'000'000 + rest_ns;
+}
+
+std::int64_t system_time_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(now.tv_sec, now.tv_nsec);
 }
 
 }  // namespace
@@ -51,26 +57,32 @@ KernelCapture::Ring::~Ring() {
 std::byte* KernelCapture::Ring::slot() const { return memory_.data() + next_ * kSlotBytes; }
 void KernelCapture::Ring::advance() { next_ = (next_ + 1) % kSlots; }
 
+// The file comes last: who sees it may count on every frame from then on.
 KernelCapture::KernelCapture(NetnsWorld& world, const fabric::Topology& topology,
                              std::span<const LinkId> links, const CaptureOptions& options,
                              Picoseconds now)
-    : file_(topology, links, options) {
-  timespec wall{};
-  ::clock_gettime(CLOCK_REALTIME, &wall);
-  zero_ns_ = nanoseconds(wall) - now / fabric::kPicosecondsPerNs;
+    : zero_ns_(system_time_ns() - now / fabric::kPicosecondsPerNs),
+      sources_(open_sources(world, topology, links)),
+      file_(topology, links, options) {}
+
+std::vector<KernelCapture::Source> KernelCapture::open_sources(NetnsWorld& world,
+                                                               const fabric::Topology& topology,
+                                                               std::span<const LinkId> links) {
+  std::vector<Source> sources;
   std::map<LinkId, std::size_t> by_cable;
   for (const LinkId link : links) {
     const bool leaves = world.plan().leaves_home(link);
     const LinkId cable = leaves ? link : topology.reverse(link);
-    const auto [at, is_new] = by_cable.try_emplace(cable, sources_.size());
+    const auto [at, is_new] = by_cable.try_emplace(cable, sources.size());
     if (is_new) {
       const CableEnd end = world.plan().home_end(link);
       nic::Descriptor socket = world.space(end.name_space).packet_socket(end.port, ETH_P_ALL);
       Ring ring(socket.get());
-      sources_.push_back({.socket = std::move(socket), .ring = std::move(ring)});
+      sources.push_back({.socket = std::move(socket), .ring = std::move(ring)});
     }
-    (leaves ? sources_[at->second].leaving : sources_[at->second].entering) = link;
+    (leaves ? sources[at->second].leaving : sources[at->second].entering) = link;
   }
+  return sources;
 }
 
 std::vector<int> KernelCapture::descriptors() const {
@@ -102,7 +114,7 @@ bool KernelCapture::read_frame(Source& source) {
   std::memcpy(&from, slot + TPACKET_ALIGN(sizeof(head)), sizeof(from));
   const LinkId link = from.sll_pkttype == PACKET_OUTGOING ? source.leaving : source.entering;
   if (link != fabric::kNoLink) {
-    const std::int64_t at_ns = std::int64_t{head.tp_sec} * 1'000'000'000 + head.tp_nsec;
+    const std::int64_t at_ns = nanoseconds(head.tp_sec, head.tp_nsec);
     file_.add(
         link, (at_ns - zero_ns_) * fabric::kPicosecondsPerNs,
         {slot + head.tp_mac, std::min<std::size_t>(head.tp_snaplen, kSlotBytes - head.tp_mac)});

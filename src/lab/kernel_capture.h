@@ -49,11 +49,13 @@ class KernelCapture {
     LinkId leaving = fabric::kNoLink;  // kNoLink: not wanted
     LinkId entering = fabric::kNoLink;
   };
+  static std::vector<Source> open_sources(NetnsWorld& world, const fabric::Topology& topology,
+                                          std::span<const LinkId> links);
   bool read_frame(Source& source);
 
-  CaptureFile file_;
+  std::int64_t zero_ns_;  // of the lab's clock, on that of the system
   std::vector<Source> sources_;
-  std::int64_t zero_ns_ = 0;  // of the lab's clock, on that of the system
+  CaptureFile file_;
 };
 
 }  // namespace mrc::lab
