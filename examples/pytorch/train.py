@@ -49,8 +49,10 @@ def train(rank, device, steps, after_step):
 
 def main():
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     gpus = torch.cuda.device_count()
+    if gpus == 0 or "RANK" not in os.environ:
+        sys.exit("train.py: needs a GPU, and torchrun to start it")
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if int(os.environ["LOCAL_WORLD_SIZE"]) > gpus:
         os.environ["NCCL_HOSTID"] = f"rank{rank}"
     device = int(os.environ["LOCAL_RANK"]) % gpus
