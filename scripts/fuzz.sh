@@ -12,8 +12,8 @@ limit=$1
 crashes=build/fuzz/crashes
 mkdir -p "$crashes"
 export UBSAN_OPTIONS=print_stacktrace=1
-if [[ -x /usr/bin/llvm-symbolizer-14 ]]; then
-  export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-14
+if [[ -x /usr/bin/llvm-symbolizer-16 ]]; then
+  export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-16
 fi
 
 ran=0

@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILDS = {
     "g++ -O0": ("g++", "Debug"),
     "g++ -O2": ("g++", "RelWithDebInfo"),
-    "clang -O0": ("clang++-14", "Debug"),
-    "clang -O2": ("clang++-14", "RelWithDebInfo"),
+    "clang -O0": ("clang++-16", "Debug"),
+    "clang -O2": ("clang++-16", "RelWithDebInfo"),
 }
 RUNS = [
     "--workload permutation --topology anchor-128 --bytes 500kB",

@@ -7,7 +7,7 @@ set -euo pipefail
 
 packages=(
   g++ make cmake ninja-build git python3 binutils
-  clang-14 libclang-rt-14-dev llvm-14 clang-format-14 clang-tidy-14
+  clang-16 libclang-rt-16-dev llvm-16 clang-format-14 clang-tidy-14
   libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   libtomlplusplus-dev iproute2 procps libibverbs-dev ibverbs-utils perftest
   iperf3 sockperf libfabric-bin ethtool

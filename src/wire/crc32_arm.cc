@@ -3,7 +3,7 @@
 
 #if defined(__aarch64__)
 
-// clang 14 declares these intrinsics only if the whole file is built for a CPU that has them. The
+// clang declares these intrinsics only if the whole file is built for a CPU that has them. The
 // compiler builtins behind them obey the target of each function, so they are called directly.
 #include <arm_neon.h>
 

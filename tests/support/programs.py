@@ -66,12 +66,6 @@ def eventually(done, what, wait_s=WAIT_S):
         time.sleep(0.02)
 
 
-def without_leak_search(environment):
-    """In sanitizer builds the search for leaks takes seconds, too much for every small run."""
-    options = f"{environment.get('ASAN_OPTIONS', '')}:detect_leaks=0".lstrip(":")
-    return {**environment, "ASAN_OPTIONS": options}
-
-
 def bare_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("MRC_")}
 

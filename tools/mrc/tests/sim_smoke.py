@@ -128,7 +128,7 @@ class Tool:
     def run(self, arguments):
         environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
         return programs.run([self.program, "sim", *shlex.split(arguments)], cwd=self.folder,
-                            env=programs.without_leak_search(environment), timeout=None)
+                            env=environment, timeout=None)
 
     def json(self, arguments, status=0):
         result = self.run(f"{arguments} --json")
