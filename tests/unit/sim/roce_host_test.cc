@@ -64,7 +64,7 @@ class RoceHostTest : public ::testing::Test, public HostListener {
       all.push_back(out);
     return all;
   }
-  const RocePacket& packet(const Outgoing& out) {
+  RocePacket packet(const Outgoing& out) {
     return std::get<RocePacket>(packets_.body(out.packet).packet);
   }
   PacketHead& head(const Outgoing& out) { return packets_.head(out.packet); }
