@@ -1,3 +1,4 @@
+#define TOML_IMPLEMENTATION  // NOLINT(readability-identifier-naming): the name is the library's
 #include "fabric/toml_file.h"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,9 +24,29 @@ struct Entry {
   std::unique_ptr<Command> command;
 };
 
-Entry declare(CLI::App& program, std::unique_ptr<Command> command) {
-  CLI::App* app = command->declare(program);
-  return {app, std::move(command)};
+constexpr struct {
+  std::string_view name;
+  std::unique_ptr<Command> (*make)();
+} kCommands[] = {
+    {"demo", make_demo_command}, {"sim", make_sim_command},   {"fabric", make_fabric_command},
+    {"plan", make_plan_command}, {"lab", make_lab_command},   {"run", make_run_command},
+    {"perf", make_perf_command}, {"info", make_info_command}, {"doctor", make_doctor_command},
+    {"ctl", make_ctl_command},   {"ctld", make_ctld_command}, {"map", make_map_command},
+};
+
+// The command that the first word names, or all of them: hundreds of options that nobody asked for
+// take as much memory as a simulated rack.
+std::vector<Entry> declare(CLI::App& program, std::string_view first_word) {
+  const bool named = std::any_of(std::begin(kCommands), std::end(kCommands),
+                                 [&](const auto& c) { return c.name == first_word; });
+  std::vector<Entry> entries;
+  for (const auto& [name, make] : kCommands) {
+    if (named && name != first_word) continue;
+    std::unique_ptr<Command> command = make();
+    CLI::App* const app = command->declare(program);
+    entries.push_back({app, std::move(command)});
+  }
+  return entries;
 }
 
 // One line, whatever the parser has to say.
@@ -62,19 +83,7 @@ ExitCode run(int argc, char** argv) {
       "Exit codes: 0 ok, 1 failed, 2 usage, 3 data wrong, 4 timeout, 77 skipped.\n"
       "`mrc <command> --help` lists the options of a command.");
 
-  std::vector<Entry> entries;
-  entries.push_back(declare(program, make_demo_command()));
-  entries.push_back(declare(program, make_sim_command()));
-  entries.push_back(declare(program, make_fabric_command()));
-  entries.push_back(declare(program, make_plan_command()));
-  entries.push_back(declare(program, make_lab_command()));
-  entries.push_back(declare(program, make_run_command()));
-  entries.push_back(declare(program, make_perf_command()));
-  entries.push_back(declare(program, make_info_command()));
-  entries.push_back(declare(program, make_doctor_command()));
-  entries.push_back(declare(program, make_ctl_command()));
-  entries.push_back(declare(program, make_ctld_command()));
-  entries.push_back(declare(program, make_map_command()));
+  const std::vector<Entry> entries = declare(program, argc > 1 ? argv[1] : "");
   try {
     const std::vector<char*> words = without_separator(argc, argv);
     program.parse(static_cast<int>(words.size()), words.data());

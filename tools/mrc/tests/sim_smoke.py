@@ -35,6 +35,7 @@ USAGE_ERRORS = [
     "--hosts many",
     "--hosts 17 --t0 4",
     "--hosts 16 --hosts 32",
+    "--hosts 2000000 --t0 2000 --t1 10",
     "--planes 17",
     "--gbps 0",
     "--topology nowhere",
