@@ -96,8 +96,9 @@ struct QpInit {
   std::uint16_t ev_min_active = 0;  // 0 = a quarter of the profile
   std::uint16_t active_evs = 0;     // 0 = all; the rest are backups
   // To see what a part of the protocol is worth, it can be left out.
-  bool oblivious = false;  // spray without regard to marks, trims and late packets
-  bool probes = true;      // without: only the retry timer asks
+  bool oblivious = false;   // spray without regard to marks, trims and late packets
+  bool probes = true;       // without: only the retry timer asks
+  bool ev_counters = true;  // packets sent, lost and marked for each EV, 12 bytes
 };
 
 // INIT -> RTR: what we are as a responder.

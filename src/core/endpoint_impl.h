@@ -68,6 +68,8 @@ struct Endpoint::Impl {
   Qp* find(QpNumber number);
   const Qp* find(QpNumber number) const;
   Status attach_peer(Qp& qp);
+  void attach_controller(Qp& qp);
+  DurationNs base_rtt_ns(const Qp& qp);
   void detach_peer(Qp& qp);
   void leave_live(Qp& qp);
   void fail(Qp& qp, CompletionStatus status, Sequence culprit = SendWindow::kEnd);

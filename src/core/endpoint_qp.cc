@@ -1,6 +1,7 @@
 // Queue pairs: creation, the way from RESET to RTS, failure, and the work posted to them.
 #include <bit>
 
+#include "core/cc/base_rtt.h"
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
@@ -107,7 +108,8 @@ Status Endpoint::init_qp(QpNumber number, const QpInit& init) {
   qp->paths = std::make_unique<PathSet>(*qp->init.ev_profile,
                                         PathSetConfig{.min_active = init.ev_min_active,
                                                       .active_evs = init.active_evs,
-                                                      .oblivious = init.oblivious},
+                                                      .oblivious = init.oblivious,
+                                                      .ev_counters = init.ev_counters},
                                         impl_->prng.next64(), *qp);
   qp->state = QpState::kInit;
   return {};
@@ -123,8 +125,9 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   qp->rtr = rtr;
   const Status attached = e.attach_peer(*qp);
   if (!attached.ok()) return attached;
-  qp->paths->set_probe_base(std::max(e.group(*qp).controller->base_rtt_ns(), e.config.jitter_ns));
-  qp->requester.start_probing(e.links_of(*qp));
+  const DurationNs base_rtt_ns = e.base_rtt_ns(*qp);
+  qp->paths->set_probe_base(std::max(base_rtt_ns, e.config.jitter_ns));
+  qp->requester.start_probing(e.links_of(*qp), base_rtt_ns);
   qp->responder.start(qp->rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;
   e.apply_ports(*qp);
@@ -140,6 +143,7 @@ Status Endpoint::ready_to_send(TimeNs now, QpNumber number, const QpReadyToSend&
   }
   const Status valid = check_rts(rts);
   if (!valid.ok()) return valid;
+  e.attach_controller(*qp);
   qp->requester.start(now,
                       {.rts = rts,
                        .path_mtu = qp->rtr.path_mtu,
@@ -200,19 +204,29 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
   ++peer.users;
   ++peer.live;
   forget_old_port_status(slot);
-  CcGroup& g = group(qp);
-  if (!g.controller) {
-    const PortMask planes = qp.init.ev_profile->ports() & ports_up;
-    const auto plane_count = static_cast<unsigned>(std::popcount(planes.bits()));
-    const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
-    g.controller =
-        make_controller(qp.init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,
-                                     .mtu_bytes = wire::nominal_size(full, qp.rtr.path_mtu),
-                                     .hints = qp.init.hints,
-                                     .seed = prng.next64()});
-  }
   if (!(ports_up == PortMask::first(config.port_count))) announce_ports_to(peer);
   return {};
+}
+
+// Who only receives needs none.
+void Endpoint::Impl::attach_controller(Qp& qp) {
+  CcGroup& g = group(qp);
+  if (g.controller) return;
+  const PortMask planes = qp.init.ev_profile->ports() & ports_up;
+  const auto plane_count = static_cast<unsigned>(std::popcount(planes.bits()));
+  const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
+  g.controller =
+      make_controller(qp.init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,
+                                   .mtu_bytes = wire::nominal_size(full, qp.rtr.path_mtu),
+                                   .hints = qp.init.hints,
+                                   .seed = prng.next64()});
+  refresh_bandwidth(qp);
+}
+
+DurationNs Endpoint::Impl::base_rtt_ns(const Qp& qp) {
+  const CcGroup& g = group(qp);
+  return g.controller ? g.controller->base_rtt_ns()
+                      : BaseRtt(qp.init.cc.nscc.base_rtt_ns).value_ns();
 }
 
 void Endpoint::Impl::leave_live(Qp& qp) {
@@ -338,7 +352,7 @@ Result<QpStatus> Endpoint::query_qp(QpNumber number) const {
     status.bad_evs = static_cast<std::uint16_t>(qp->paths->bad_count());
   }
   if (qp->responder.started()) status.expected_psn = qp->responder.expected();
-  if (qp->peer != kNoSlot) {
+  if (qp->peer != kNoSlot && impl_->group(*qp).controller) {
     const CongestionController& cc = *impl_->group(*qp).controller;
     status.window_bytes = cc.window_bytes();
     status.peer_bytes_in_flight = cc.in_flight_bytes();
@@ -374,6 +388,7 @@ Result<EvCounters> Endpoint::query_ev_counters(QpNumber number, EvIndex ev) cons
   if (!qp->paths || static_cast<unsigned>(ev) >= qp->paths->size()) {
     return Status{ErrorCode::kNotFound, "no such EV"};
   }
+  if (!qp->paths->counts_evs()) return Status{ErrorCode::kUnsupported, "EVs are not counted here"};
   return qp->paths->counters(ev);
 }
 

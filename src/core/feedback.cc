@@ -43,12 +43,12 @@ bool status_of_nak(std::uint8_t syndrome, CompletionStatus& status) {
 }  // namespace
 
 bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
-  view.cumulative = sequence_near(window_.oldest() - 1, sack.cumulative);
-  if (view.cumulative >= window_.next()) {
+  view.cumulative = sequence_near(window_->oldest() - 1, sack.cumulative);
+  if (view.cumulative >= window_->next()) {
     if (!MRC_BUG(kBelievesUnsentSack)) return false;
-    view.cumulative = window_.next() - 1;
+    view.cumulative = window_->next() - 1;
   }
-  if (view.cumulative + window_psns_ < window_.oldest()) return false;  // of another age
+  if (view.cumulative + window_psns_ < window_->oldest()) return false;  // of another age
   view.base = view.cumulative + static_cast<Sequence>(std::int64_t{sack.bitmap_offset});
   view.bitmap = sack.bitmap;
   const std::uint32_t ahead =
@@ -56,7 +56,7 @@ bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
   // How many packets had arrived when it was written; small ones may share a unit of received
   // bytes.
   const Sequence arrived = view.cumulative + sack.out_of_order_count;
-  view.fresh = view.cumulative + 1 >= window_.oldest() && ahead < kHalfReceivedUnits &&
+  view.fresh = view.cumulative + 1 >= window_->oldest() && ahead < kHalfReceivedUnits &&
                arrived >= newest_arrived_;
   if (view.fresh) {
     newest_received_units_ = sack.received_units;
@@ -87,10 +87,10 @@ DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
         view.cumulative + static_cast<Sequence>(std::int64_t{sack.trigger_offset()});
     apply_path_mark(now, sack, answered_ev(sack, trigger));
     sample.marked = sack.mark == wire::PathMark::kSkipOnce;
-    if (window_.contains(trigger)) settle_trigger(now, sack, trigger, sample);
+    if (window_->contains(trigger)) settle_trigger(now, sack, trigger, sample);
   }
   settle_up_to(now, view.cumulative);
-  if (MRC_BUG(kCumulativeOneTooMany) && window_.contains(view.cumulative + 1)) {
+  if (MRC_BUG(kCumulativeOneTooMany) && window_->contains(view.cumulative + 1)) {
     settle_up_to(now, view.cumulative + 1);
   }
   settle_bitmap(now, view);
@@ -108,8 +108,8 @@ DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
 // search.
 EvIndex Requester::answered_ev(const wire::Sack& sack, Sequence trigger) const {
   const EvProfile& profile = links_.paths->profile();
-  if (window_.contains(trigger)) {
-    const EvIndex ev = window_.record(trigger).ev;
+  if (window_->contains(trigger)) {
+    const EvIndex ev = window_->record(trigger).ev;
     if (ev != kNoEv && profile.matches(ev, sack.entropy)) return ev;
   }
   return sack.mark == wire::PathMark::kNone ? kNoEv : profile.find(sack.entropy);
@@ -120,7 +120,7 @@ EvIndex Requester::answered_ev(const wire::Sack& sack, Sequence trigger) const {
 std::uint32_t Requester::late_packets(TimeNs now, Sequence seq, TimeNs sent_at) const {
   const DurationNs taken = now - sent_at;
   if (taken <= rtt_.smoothed() + std::max(rtt_.minimum() / 2, links_.jitter_ns)) return 0;
-  const auto since = static_cast<std::int64_t>(window_.next() - seq);
+  const auto since = static_cast<std::int64_t>(window_->next() - seq);
   return static_cast<std::uint32_t>(since * (taken - rtt_.smoothed()) / taken);
 }
 
@@ -141,13 +141,14 @@ bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflect
   const DurationNs rtt = round_trip(now, sent_at, reflected);
   if (rtt == 0) return false;
   rtt_.add(rtt);
-  sample.rtt_ns = full_size ? rtt : std::max(rtt, links_.cc->base_rtt_ns());
+  const bool may_be_shorter = full_size || links_.cc == nullptr;
+  sample.rtt_ns = may_be_shorter ? rtt : std::max(rtt, links_.cc->base_rtt_ns());
   return true;
 }
 
 void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger,
                                AckSample& sample) {
-  const PacketRecord& packet = window_.record(trigger);
+  const PacketRecord& packet = window_->record(trigger);
   bool unambiguous = packet.transmissions == 1;
   const bool on_its_way =
       packet.state == PacketState::kInFlight || (packet.state == PacketState::kLost && unambiguous);
@@ -162,7 +163,7 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
 
 // One packet has arrived. `unambiguous`: we know it was its last transmission.
 void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
-  const PacketRecord packet = window_.record(seq);
+  const PacketRecord packet = window_->record(seq);
   if (packet.state == PacketState::kAcknowledged) return;
   const std::uint32_t late = unambiguous ? late_packets(now, seq, packet.sent_at) : 0;
   if (packet.state == PacketState::kLost) {
@@ -170,10 +171,10 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   } else {
     const bool too_early = now - packet.sent_at < rtt_.minimum() / 2;
     if (unambiguous) {
-      if (!MRC_BUG(kNoPathOrderRule)) window_.overtake_before(seq);
+      if (!MRC_BUG(kNoPathOrderRule)) window_->overtake_before(seq);
       newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, packet.sent_at);
       links_.paths->on_delivered(packet.ev);
-      window_.note_life(packet.ev, now);
+      window_->note_life(packet.ev, now);
     } else if (too_early) {
       note_spurious(packet, now);
     }
@@ -182,32 +183,32 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   }
   // After a wrong verdict on the path is taken back: then it is not lost, but late it is.
   if (late > 0) links_.paths->on_late(packet.ev, late);
-  window_.acknowledge(seq);
+  window_->acknowledge(seq);
   note_arrival();
   progress_at_ = now;
   retries_ = 0;
 }
 
 void Requester::settle_up_to(TimeNs now, Sequence last) {
-  for (Sequence seq = window_.oldest(); seq <= last; ++seq) {
-    settle(now, seq, window_.record(seq).transmissions == 1);
+  for (Sequence seq = window_->oldest(); seq <= last; ++seq) {
+    settle(now, seq, window_->record(seq).transmissions == 1);
   }
-  if (last >= window_.oldest()) window_.advance_to(last + 1);
+  if (last >= window_->oldest()) window_->advance_to(last + 1);
 }
 
 void Requester::settle_bitmap(TimeNs now, const SackView& view) {
   std::uint64_t bits = view.bitmap;
   Sequence base = view.base;
-  if (base < window_.oldest()) {  // an old SACK, or a base at or below the cumulative PSN
-    const Sequence behind = window_.oldest() - base;
+  if (base < window_->oldest()) {  // an old SACK, or a base at or below the cumulative PSN
+    const Sequence behind = window_->oldest() - base;
     bits = behind < 64 ? bits >> behind : 0;
-    base = window_.oldest();
+    base = window_->oldest();
   }
-  if (base >= window_.next()) return;
-  if (window_.next() - base < 64) bits &= (std::uint64_t{1} << (window_.next() - base)) - 1;
-  for (bits &= ~window_.acknowledged_bits(base); bits != 0; bits &= bits - 1) {
+  if (base >= window_->next()) return;
+  if (window_->next() - base < 64) bits &= (std::uint64_t{1} << (window_->next() - base)) - 1;
+  for (bits &= ~window_->acknowledged_bits(base); bits != 0; bits &= bits - 1) {
     const Sequence seq = base + static_cast<unsigned>(std::countr_zero(bits));
-    settle(now, seq, window_.record(seq).transmissions == 1);
+    settle(now, seq, window_->record(seq).transmissions == 1);
   }
 }
 
@@ -219,15 +220,15 @@ void Requester::note_feedback(TimeNs now) {
 
 Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
-  const Sequence seq = sequence_near(window_.oldest(), nack.psn);
-  const bool outstanding = window_.contains(seq);
+  const Sequence seq = sequence_near(window_->oldest(), nack.psn);
+  const bool outstanding = window_->contains(seq);
   if (nack.reason == wire::NackReason::kUnexpectedEvent) {
     // The peer has failed. A probe is refused with the cumulative PSN, just below the window.
-    if (!outstanding && seq + 1 != window_.oldest()) return {.drop = DropReason::kStaleFeedback};
+    if (!outstanding && seq + 1 != window_->oldest()) return {.drop = DropReason::kStaleFeedback};
     return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .culprit = seq};
   }
   if (!outstanding || MRC_BUG(kIgnoresNacks)) return {.drop = DropReason::kStaleFeedback};
-  const PacketRecord packet = window_.record(seq);
+  const PacketRecord packet = window_->record(seq);
   // A NACK about an earlier transmission says nothing about the one on its way.
   if (packet.state != PacketState::kInFlight ||
       !links_.paths->profile().matches(packet.ev, nack.entropy)) {
@@ -237,7 +238,7 @@ Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   const bool trimmed = nack.reason == wire::NackReason::kTrimmed;
   if (trimmed) links_.paths->on_trimmed(packet.ev);
   if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
-    window_.note_life(packet.ev, now);
+    window_->note_life(packet.ev, now);
     declare_lost(now, seq, LossCause::kTrimmed);
     links_.cc->on_trim(now, packet.nominal_bytes, !trimmed);
   } else {
@@ -253,7 +254,7 @@ Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
     return drop == DropReason::kNone ? sentence() : Verdict{.drop = drop};
   }
   Verdict verdict{.fatal = true};
-  verdict.culprit = sequence_near(window_.oldest(), psn);
+  verdict.culprit = sequence_near(window_->oldest(), psn);
   if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
   if (!peer_lives_on(verdict.status)) {
     const bool ours = unfinished_message_with(verdict.culprit) != kNoMessage;
@@ -267,8 +268,8 @@ Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
 // A transport ACK says how many messages are complete and up to which PSN everything has arrived.
 // Both must name the same place: an ACK of an earlier connection would not.
 DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_done) {
-  const Sequence cumulative = sequence_near(window_.oldest() - 1, psn);
-  if (cumulative + window_psns_ < window_.oldest() || cumulative >= window_.next()) {
+  const Sequence cumulative = sequence_near(window_->oldest() - 1, psn);
+  if (cumulative + window_psns_ < window_->oldest() || cumulative >= window_->next()) {
     return DropReason::kStaleFeedback;
   }
   std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
@@ -278,7 +279,7 @@ DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_do
     if (newest.first + newest.packets - 1 > cumulative) return DropReason::kStaleFeedback;
     progress_at_ = now;
     retries_ = 0;
-  } else if (!window_.contains(cumulative)) {
+  } else if (!window_->contains(cumulative)) {
     return DropReason::kStaleFeedback;  // nothing new
   }
   settled_bytes_ = 0;

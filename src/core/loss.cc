@@ -31,24 +31,24 @@ DurationNs Requester::path_spread() const {
 }
 
 void Requester::detect_losses(TimeNs now, const SackView& view) {
-  if (window_.in_flight() == 0) return;
+  if (window_->in_flight() == 0) return;
   if (view.fresh) detect_by_path_order(now, view);
   detect_by_time(now, view);
 }
 
 void Requester::detect_by_path_order(TimeNs now, const SackView& view) {
   const Sequence hole = view.cumulative + 1;
-  if (window_.contains(hole) && window_.overtaken(hole)) {
+  if (window_->contains(hole) && window_->overtaken(hole)) {
     declare_lost(now, hole, LossCause::kPathOrder);
   }
-  const Sequence base = std::max(view.base, window_.oldest());
-  if (base >= window_.next() || base - view.base >= 64) return;
+  const Sequence base = std::max(view.base, window_->oldest());
+  if (base >= window_->next() || base - view.base >= 64) return;
   const unsigned skipped = static_cast<unsigned>(base - view.base);
   std::uint64_t missing = ~view.bitmap >> skipped;
   if (skipped > 0) missing &= (std::uint64_t{1} << (64 - skipped)) - 1;
-  for (missing &= window_.overtaken_bits(base); missing != 0; missing &= missing - 1) {
+  for (missing &= window_->overtaken_bits(base); missing != 0; missing &= missing - 1) {
     const Sequence seq = base + static_cast<unsigned>(std::countr_zero(missing));
-    if (window_.contains(seq)) declare_lost(now, seq, LossCause::kPathOrder);
+    if (window_->contains(seq)) declare_lost(now, seq, LossCause::kPathOrder);
   }
 }
 
@@ -56,17 +56,17 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
   const DurationNs allowance = reorder_allowance();
   // When everything waits for it, a packet on a slow path is not waited for.
   const bool hedging =
-      segmented_ == posted_ || window_.next() >= window_end() || window_.free_records() == 0;
-  Sequence seq = window_.earliest_sent();
+      segmented_ == posted_ || window_->next() >= window_end() || window_->free_records() == 0;
+  Sequence seq = window_->earliest_sent();
   for (unsigned step = 0; seq != SendWindow::kEnd && step < kMaxTimeScan; ++step) {
-    const PacketRecord& packet = window_.record(seq);
+    const PacketRecord& packet = window_->record(seq);
     // By how much it was sent before something that is known to have arrived.
     const DurationNs lead = newest_arrival_sent_at_ - packet.sent_at;
     const bool late = hedging && now - packet.sent_at >= rtt_.smoothed() + path_spread();
     if (lead < allowance && !late) break;
-    const Sequence following = window_.sent_after(seq);
+    const Sequence following = window_->sent_after(seq);
     // A path that delivers keeps its order: if this packet were gone, a later one would say so.
-    const bool path_delivers = window_.since_life(packet.ev, now) < allowance;
+    const bool path_delivers = window_->since_life(packet.ev, now) < allowance;
     const bool missing = view.fresh && view.reports_missing(seq);
     if (!path_delivers && lead >= allowance && missing) {
       declare_lost(now, seq, LossCause::kTime);
@@ -80,9 +80,9 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
 }
 
 void Requester::declare_lost(TimeNs now, Sequence seq, LossCause cause) {
-  const PacketRecord packet = window_.record(seq);
-  window_.mark_lost(seq, cause);
-  if (MRC_BUG(kForgetsLostPackets)) window_.acknowledge(seq);
+  const PacketRecord packet = window_->record(seq);
+  window_->mark_lost(seq, cause);
+  if (MRC_BUG(kForgetsLostPackets)) window_->acknowledge(seq);
   links_.cc->on_left_network(packet.nominal_bytes);
   QpCounters& counters = *links_.counters;
   switch (cause) {

@@ -28,7 +28,7 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
       observer_(&observer),
       prng_(seed),
       rows_(profile.size()),
-      counters_(profile.size()),
+      counters_(config.ev_counters ? profile.size() : 0),
       order_(profile.size()),
       heap_(profile.size()),
       good_bits_((profile.size() + 63) / 64),
@@ -178,7 +178,7 @@ EvIndex PathSet::use(Plane& plane, std::uint16_t position) {
 }
 
 void PathSet::count_use(EvIndex ev, Plane& plane) {
-  ++counters_[to_index(ev)].sent;
+  count(ev, &EvCounters::sent);
   charge(plane);
 }
 
@@ -309,8 +309,6 @@ EvIndex PathSet::control_ev(Plane& plane, unsigned turn) {
 }
 
 EvState PathSet::state(EvIndex ev) const { return row(ev).state; }
-
-const EvCounters& PathSet::counters(EvIndex ev) const { return counters_[to_index(ev)]; }
 
 PortMask PathSet::planes_in_use() const { return usable_ports_ & ports_with_usable_; }
 

@@ -49,7 +49,8 @@ struct PathSetConfig {
   std::uint16_t active_evs = 0;  // 0 = all; otherwise shared equally among the planes
   DurationNs probe_base_ns = 10 * kMicrosecondNs;  // first probe period; doubles up to the cap
   DurationNs probe_cap_ns = 10 * kMillisecondNs;
-  bool oblivious = false;  // never skip an EV
+  bool oblivious = false;   // never skip an EV
+  bool ev_counters = true;  // without: nobody will ask for them
 };
 
 // State changes go out through this; the queue pair adds its number and time. SKIP is not reported:
@@ -115,7 +116,8 @@ class PathSet {
   TimeNs next_probe_time() const;  // kNever when no EV of a usable port is bad
 
   EvState state(EvIndex ev) const;
-  const EvCounters& counters(EvIndex ev) const;
+  bool counts_evs() const { return !counters_.empty(); }
+  const EvCounters& counters(EvIndex ev) const { return counters_[to_index(ev)]; }
   PortMask planes_in_use() const;  // usable ports that have at least one usable EV
   unsigned good_count() const;     // GOOD or SKIP, any port
   unsigned bad_count() const;
@@ -184,6 +186,9 @@ class PathSet {
   std::uint16_t next_position(Plane& plane, EvIndex avoid);
   EvIndex use(Plane& plane, std::uint16_t position);
   void count_use(EvIndex ev, Plane& plane);
+  void count(EvIndex ev, std::uint32_t EvCounters::*counter) {
+    if (counts_evs()) ++(counters_[to_index(ev)].*counter);
+  }
   void charge(Plane& plane);
   bool can_stay(PortMask free_ports);
   bool prefers_confirmed(PortMask candidates, EvIndex avoid);

@@ -9,7 +9,7 @@
 namespace mrc::core {
 
 void PathSet::on_marked(EvIndex ev) {
-  ++counters_[to_index(ev)].marked;
+  count(ev, &EvCounters::marked);
   skip(ev, 1);
 }
 
@@ -35,7 +35,7 @@ void PathSet::skip(EvIndex ev, unsigned skips) {
 void PathSet::on_lost(EvIndex ev, TimeNs now) {
   last_now_ = now;
   Row& lost = row(ev);
-  ++counters_[to_index(ev)].lost;
+  count(ev, &EvCounters::lost);
   ++lost.drops;
   note_silence();
   if (lost.state == EvState::kDenied) return;

@@ -23,11 +23,11 @@ constexpr std::uint16_t revival_id(EvIndex ev) {
 EvIndex Requester::choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path) {
   checks_path = true;
   if (tail_probe_due_) {
-    const Sequence oldest = window_.earliest_sent();
+    const Sequence oldest = window_->earliest_sent();
     // Every second probe may take any path: what was lost may be the answer, and the suspect path
     // the only one that works.
     const bool elsewhere = oldest != SendWindow::kEnd && tail_probes_ % 2 == 1;
-    const EvIndex suspect = elsewhere ? window_.record(oldest).ev : kNoEv;
+    const EvIndex suspect = elsewhere ? window_->record(oldest).ev : kNoEv;
     const EvIndex ev = links_.paths->choose(free_ports, suspect);
     if (ev != kNoEv) {
       tail_probe_due_ = reverse_check_due_ = false;
@@ -119,7 +119,7 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
     if (!links_.paths->profile().matches(probe.ev, sack.entropy)) break;
     add_rtt_sample(now, probe.sent_at, sack.timestamp_ticks, false, sample);
     tell_path(now, sack, probe.ev);
-    if (started_) window_.overtake_until(probe.ev, probe.sent_at);
+    if (started_) window_->overtake_until(probe.ev, probe.sent_at);
     newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, probe.sent_at);
     probe.ev = kNoEv;
     heard_at_ = now;

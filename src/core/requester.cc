@@ -34,18 +34,20 @@ Rkey remote_key(const SendRequest& request) {
 
 }  // namespace
 
-void Requester::start_probing(const RequesterLinks& links) {
+void Requester::start_probing(const RequesterLinks& links, DurationNs base_rtt_ns) {
   links_ = links;
-  rtt_ = RttEstimator(links.cc->base_rtt_ns());
+  rtt_ = RttEstimator(base_rtt_ns);
   probing_ = true;
 }
 
 void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links) {
   setup_ = setup;
   window_psns_ = setup.rts.mpr * kWindowUnitPsns;
-  window_ = SendWindow(window_psns_, links.paths->size(), first_sequence(setup.rts.first_psn),
-                       setup.rts.max_outstanding);
-  start_probing(links);
+  window_ =
+      std::make_unique<SendWindow>(window_psns_, links.paths->size(),
+                                   first_sequence(setup.rts.first_psn), setup.rts.max_outstanding);
+  messages_ = FixedArray<Message>(max_sends_);
+  start_probing(links, links.cc->base_rtt_ns());
   progress_at_ = activity_at_ = now;
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
   full_packet_bytes_ = wire::nominal_size(full, setup.path_mtu);
@@ -55,7 +57,7 @@ void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLi
 void Requester::stop(CompletionStatus status, Sequence culprit) {
   std::uint64_t blamed = unfinished_message_with(culprit);
   if (blamed == kNoMessage && culprit != kNobody) blamed = completed_;
-  if (started_) links_.cc->on_left_network(window_.in_flight_bytes());
+  if (started_) links_.cc->on_left_network(window_->in_flight_bytes());
   for (std::uint64_t m = completed_; m < posted_; ++m) {
     message(m).status = m == blamed ? status : CompletionStatus::kFlushed;
     if (MRC_BUG(kFlushReportsSuccess)) message(m).status = CompletionStatus::kSuccess;
@@ -69,8 +71,7 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
 
 void Requester::reset() {
   if (probing_) stop(CompletionStatus::kFlushed);
-  const auto capacity = static_cast<std::uint32_t>(messages_.size());
-  *this = Requester(capacity);
+  *this = Requester(max_sends_);
 }
 
 Status Requester::post(TimeNs now, const SendRequest& request) {
@@ -99,7 +100,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
 
 bool Requester::may_send_new() const {
   const Sequence end = window_end() + (MRC_BUG(kWindowOneTooLong) ? 1 : 0);
-  if (segmented_ == posted_ || window_.next() >= end || window_.free_records() == 0) return false;
+  if (segmented_ == posted_ || window_->next() >= end || window_->free_records() == 0) return false;
   if (condemned_ != kNoMessage) return false;
   if (message_open_ || !message(segmented_).request.uses_receive()) return true;
   const std::uint64_t in_flight = immediates_started_ - immediates_completed_;
@@ -109,13 +110,13 @@ bool Requester::may_send_new() const {
 bool Requester::wants_to_send() const {
   if (!started_) return false;
   const Sequence end = resend_end();
-  return window_.first_lost(end) < end || may_send_new();
+  return window_->first_lost(end) < end || may_send_new();
 }
 
 Sequence Requester::resend_end() const {
-  const Sequence end = std::min(window_.next(), window_end());
+  const Sequence end = std::min(window_->next(), window_end());
   if (condemned_ == kNoMessage) return end;
-  return std::clamp(message(condemned_).first, window_.oldest(), end);
+  return std::clamp(message(condemned_).first, window_->oldest(), end);
 }
 
 // A packet may be SACKed and its operation refused later, so its message decides.
@@ -123,7 +124,7 @@ Requester::Verdict Requester::condemn(TimeNs now, Sequence refused, CompletionSt
   const std::uint64_t number = unfinished_message_with(refused);
   if (number == kNoMessage) return {.drop = DropReason::kStaleFeedback};
   const bool in_flight =
-      window_.contains(refused) && window_.record(refused).state == PacketState::kInFlight;
+      window_->contains(refused) && window_->record(refused).state == PacketState::kInFlight;
   if (in_flight) declare_lost(now, refused, LossCause::kDenied);
   if (number < condemned_) {
     condemned_ = number;
@@ -134,7 +135,7 @@ Requester::Verdict Requester::condemn(TimeNs now, Sequence refused, CompletionSt
 
 Requester::Verdict Requester::refuse(TimeNs now, Psn psn) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
-  return condemn(now, sequence_near(window_.oldest(), psn), CompletionStatus::kLocalProtection);
+  return condemn(now, sequence_near(window_->oldest(), psn), CompletionStatus::kLocalProtection);
 }
 
 Requester::Verdict Requester::sentence() const {
@@ -146,7 +147,7 @@ Requester::Verdict Requester::sentence() const {
 std::uint64_t Requester::unfinished_message_with(Sequence seq) const {
   std::uint64_t from = completed_;
   std::uint64_t end = segmented_ + (message_open_ ? 1 : 0);
-  if (!started_ || from == end || seq < message(from).first || seq >= window_.next()) {
+  if (!started_ || from == end || seq < message(from).first || seq >= window_->next()) {
     return kNoMessage;
   }
   while (end - from > 1) {
@@ -157,7 +158,7 @@ std::uint64_t Requester::unfinished_message_with(Sequence seq) const {
 }
 
 void Requester::begin_message(Message& m) {
-  m.first = window_.next();
+  m.first = window_->next();
   m.packets = packets_for(m.request.length, setup_.path_mtu);
   if (m.request.uses_receive()) {
     m.receive_msn = static_cast<std::uint16_t>(immediates_started_);
@@ -170,7 +171,7 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
                             TxPacket& out) const {
   const auto index = static_cast<std::uint32_t>(seq - m.first);
   const bool last = index + 1 == m.packets;
-  const bool misplaced = MRC_BUG(kRetransmitsWrongBytes) && seq < window_.next() && index > 0;
+  const bool misplaced = MRC_BUG(kRetransmitsWrongBytes) && seq < window_->next() && index > 0;
   const std::uint32_t offset = (misplaced ? index - 1 : index) * setup_.path_mtu;
   out.payload_length = last ? m.request.length - index * setup_.path_mtu : setup_.path_mtu;
   out.local_address = m.request.local_address + offset;
@@ -194,7 +195,7 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
 bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
   const Message& m = message(segmented_);
   const bool ends_backlog = segmented_ + 1 == posted_ && seq + 1 == m.first + m.packets;
-  if (ends_backlog || seq + 1 >= window_end() || window_.free_records() == 1) return true;
+  if (ends_backlog || seq + 1 >= window_end() || window_->free_records() == 1) return true;
   const std::int64_t in_flight = links_.cc->in_flight_bytes() + nominal_bytes;
   const std::int64_t window = links_.cc->window_bytes();
   return in_flight + nominal_bytes > window || window < setup_.sack_threshold_bytes;
@@ -202,8 +203,8 @@ bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
 
 void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
   const Message& m = message(segmented_);
-  window_.append(now, ev, nominal_bytes);
-  if (window_.next() == m.first + m.packets) {
+  window_->append(now, ev, nominal_bytes);
+  if (window_->next() == m.first + m.packets) {
     ++segmented_;
     message_open_ = false;
     if (MRC_BUG(kCompletesWhenSent)) completed_ = segmented_;
@@ -214,13 +215,13 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
                                  unsigned quantum, TxPacket& out) {
   if (!started_) return SendOutcome::kIdle;
   const Sequence end = resend_end();
-  const Sequence lost = window_.first_lost(end);
+  const Sequence lost = window_->first_lost(end);
   const bool again = lost < end;
   if (!again) {
     if (!may_send_new()) return SendOutcome::kIdle;
     if (!message_open_) begin_message(message(segmented_));
   }
-  const Sequence seq = again ? lost : window_.next();
+  const Sequence seq = again ? lost : window_->next();
   const std::uint64_t number = again ? unfinished_message_with(seq) : segmented_;
   MRC_ASSERT(number != kNoMessage);
   build_write(message(number), number, seq, out);
@@ -229,7 +230,7 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
     paced_until_ = links_.cc->next_send() > now ? links_.cc->next_send() : kNever;
     return SendOutcome::kWindowClosed;
   }
-  out.ev = links_.paths->choose(free_ports, again ? window_.record(seq).ev : kNoEv, quantum);
+  out.ev = links_.paths->choose(free_ports, again ? window_->record(seq).ev : kNoEv, quantum);
   if (out.ev == kNoEv) return SendOutcome::kNoPath;
 
   wire::Bth& bth = out.packet.bth;
@@ -241,7 +242,7 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
                       : again               ? TrafficClass::kTrimmableRetransmission
                                             : TrafficClass::kTrimmable;
   if (again) {
-    window_.resend(seq, now, out.ev);
+    window_->resend(seq, now, out.ev);
     ++links_.counters->retransmitted;
   } else {
     commit_new(now, out.ev, nominal);
@@ -333,9 +334,9 @@ Requester::Verdict Requester::expire_retry(TimeNs now) {
 void Requester::give_up_unanswered(TimeNs now, TimeNs sent_before) {
   const bool asks = may_be_away(retries_ * retry_base());
   const LossCause cause = asks ? LossCause::kUnanswered : LossCause::kTimeout;
-  for (Sequence seq = window_.earliest_sent(); seq != SendWindow::kEnd;) {
-    const Sequence following = window_.sent_after(seq);
-    if (window_.record(seq).sent_at > sent_before) break;
+  for (Sequence seq = window_->earliest_sent(); seq != SendWindow::kEnd;) {
+    const Sequence following = window_->sent_after(seq);
+    if (window_->record(seq).sent_at > sent_before) break;
     declare_lost(now, seq, cause);
     if (asks) break;
     seq = following;
@@ -361,7 +362,7 @@ bool Requester::pop_completion(Completion& out) {
 }
 
 std::size_t Requester::memory_bytes() const {
-  return messages_.memory_bytes() + window_.memory_bytes();
+  return messages_.memory_bytes() + (window_ ? sizeof(*window_) + window_->memory_bytes() : 0);
 }
 
 }  // namespace mrc::core

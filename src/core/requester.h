@@ -25,6 +25,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "base/fixed_array.h"
 #include "base/result.h"
@@ -54,7 +55,7 @@ struct RequesterSetup {
 // Where the requester's decisions take effect; owned by the queue pair, or by the peer for `cc`.
 struct RequesterLinks {
   PathSet* paths = nullptr;
-  CongestionController* cc = nullptr;
+  CongestionController* cc = nullptr;  // none before RTS, unless others send to that peer
   QpCounters* counters = nullptr;
   bool probes = true;        // false: none but those of the retry timer
   DurationNs jitter_ns = 0;  // see EndpointConfig
@@ -69,12 +70,12 @@ enum class SendOutcome : std::uint8_t {
 
 class Requester {
  public:
-  explicit Requester(std::uint32_t max_sends) : messages_(max_sends) {}
+  explicit Requester(std::uint32_t max_sends) : max_sends_(max_sends) {}
 
   // RTR. Nothing is sent yet but probes of the way our answers take. The links must stay valid
   // until stop().
-  void start_probing(const RequesterLinks& links);
-  // RTS. Allocates the window. The same holds for the links.
+  void start_probing(const RequesterLinks& links, DurationNs base_rtt_ns);
+  // RTS. Allocates the window and the messages. The same holds for the links.
   void start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links);
   // Error: everything in flight leaves the controller's books; the message holding `culprit` (or,
   // with kEnd, the oldest unfinished one; with kNobody, none) gets `status`, the others are
@@ -131,7 +132,7 @@ class Requester {
   bool started() const { return started_; }
   std::uint32_t outstanding() const { return static_cast<std::uint32_t>(posted_ - reported_); }
   std::uint32_t window_psns() const { return window_psns_; }
-  const SendWindow& window() const { return window_; }
+  const SendWindow& window() const { return *window_; }
   const RttEstimator& rtt() const { return rtt_; }
   std::size_t memory_bytes() const;
 
@@ -170,7 +171,7 @@ class Requester {
 
   // requester.cc
   bool may_send_new() const;
-  Sequence window_end() const { return window_.oldest() + window_psns_; }
+  Sequence window_end() const { return window_->oldest() + window_psns_; }
   void begin_message(Message& m);
   void build_write(const Message& m, std::uint64_t number, Sequence seq, TxPacket& out) const;
   bool wants_answer(Sequence seq, std::int64_t nominal_bytes) const;
@@ -187,7 +188,9 @@ class Requester {
   // Fatal once all before the condemned message is complete.
   Verdict sentence() const;
   bool work_outstanding() const { return completed_ < posted_; }
-  bool awaiting_feedback() const { return window_.in_flight() > 0 || completed_ < segmented_; }
+  bool awaiting_feedback() const {
+    return started_ && (window_->in_flight() > 0 || completed_ < segmented_);
+  }
   DurationNs retry_base() const;
   DurationNs retry_interval() const;
   DurationNs tail_probe_delay() const;
@@ -233,15 +236,16 @@ class Requester {
 
   RequesterSetup setup_;
   RequesterLinks links_;
+  std::uint32_t max_sends_;
   std::uint32_t full_packet_bytes_ = 0;  // nominal
-  SendWindow window_;
+  std::unique_ptr<SendWindow> window_;   // from RTS on
   RttEstimator rtt_;
 
   // Messages, by number: reported <= completed <= segmented <= posted.
-  FixedArray<Message> messages_;
-  std::uint64_t reported_ = 0;   // completions handed out
-  std::uint64_t completed_ = 0;  // acknowledged by the transport, or flushed
-  std::uint64_t segmented_ = 0;  // every packet sent at least once
+  FixedArray<Message> messages_;  // from RTS on
+  std::uint64_t reported_ = 0;    // completions handed out
+  std::uint64_t completed_ = 0;   // acknowledged by the transport, or flushed
+  std::uint64_t segmented_ = 0;   // every packet sent at least once
   std::uint64_t posted_ = 0;
   std::uint64_t immediates_started_ = 0;
   std::uint64_t immediates_completed_ = 0;

@@ -34,9 +34,7 @@ void Responder::start(const QpReadyToReceive& rtr, QpCounters& counters) {
   expected_ = highest_ = first_sequence(rtr.first_psn);
   --highest_;
   sweep_ = expected_;
-  received_ = BitWindow(window_psns_);
-  ends_message_ = BitWindow(window_psns_);
-  has_immediate_ = BitWindow(window_psns_);
+  bits_ = BitWindow<kLanes>(window_psns_);
   stash_ = FixedArray<StashedImmediate>(rtr.max_wimm_dest);
   started_ = true;
 }
@@ -185,7 +183,7 @@ Placement Responder::place(const wire::Write& write, std::uint32_t length) {
 DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer) {
   seq = sequence_near(expected_, psn);
   const bool before = seq < expected_;
-  if (before || (seq - expected_ < window_psns_ && received_.test(seq))) {
+  if (before || (seq - expected_ < window_psns_ && bits_.test(seq, kReceivedLane))) {
     if (MRC_BUG(kPlacesDuplicates) && !before) return DropReason::kNone;
     ++counters_->duplicates;
     answer.kind = AnswerKind::kSack;
@@ -241,10 +239,10 @@ Responder::StashedImmediate& Responder::stash(std::uint16_t ahead) {
 
 void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t payload_length) {
   const auto& write = *std::get_if<wire::Write>(&packet.body);
-  received_.set(seq);
-  if (wire::ends_message(packet.bth.opcode)) ends_message_.set(seq);
+  bits_.set(seq, kReceivedLane);
+  if (wire::ends_message(packet.bth.opcode)) bits_.set(seq, kEndsMessageLane);
   if (wire::has_immediate(packet.bth.opcode)) {
-    has_immediate_.set(seq);
+    bits_.set(seq, kHasImmediateLane);
     stash(immediates_ahead(write.receive_msn)) = {
         .immediate = write.immediate,
         .length = write.message_length,
@@ -264,10 +262,10 @@ void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t p
 // when an immediate found no receive.
 bool Responder::advance(Answer& answer) {
   for (;;) {
-    auto run = static_cast<unsigned>(std::countr_one(received_.bits64(expected_)));
+    auto run = static_cast<unsigned>(std::countr_one(bits_.bits64(expected_, kReceivedLane)));
     if (run == 0) return true;
     const std::uint64_t in_run = run == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << run) - 1;
-    const std::uint64_t immediates = has_immediate_.bits64(expected_) & in_run;
+    const std::uint64_t immediates = bits_.bits64(expected_, kHasImmediateLane) & in_run;
     if (immediates != 0) run = static_cast<unsigned>(std::countr_zero(immediates)) + 1;
     pass(immediates != 0 ? run - 1 : run, answer);
     if (immediates == 0) continue;
@@ -285,12 +283,13 @@ bool Responder::advance(Answer& answer) {
 void Responder::pass(unsigned count, Answer& answer) {
   if (count == 0) return;
   const std::uint64_t run = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-  const auto ended = static_cast<unsigned>(std::popcount(ends_message_.bits64(expected_) & run));
+  const auto ended =
+      static_cast<unsigned>(std::popcount(bits_.bits64(expected_, kEndsMessageLane) & run));
   messages_closed_ += ended;
   if (ended > 0) answer.acknowledge = true;
-  received_.clear_run(expected_, count);
-  ends_message_.clear_run(expected_, count);
-  has_immediate_.clear_run(expected_, count);
+  bits_.clear_run(expected_, count, kReceivedLane);
+  bits_.clear_run(expected_, count, kEndsMessageLane);
+  bits_.clear_run(expected_, count, kHasImmediateLane);
   out_of_order_ -= count;
   expected_ += count;
 }
@@ -349,7 +348,7 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
     sack.offset_or_probe_id = static_cast<std::uint16_t>(std::max<std::int64_t>(offset, INT16_MIN));
   }
   sack.bitmap_offset = static_cast<std::int16_t>(base - (expected_ - 1));
-  sack.bitmap = received_.bits64(base) & bits_up_to_highest(base);
+  sack.bitmap = bits_.bits64(base, kReceivedLane) & bits_up_to_highest(base);
   if (MRC_BUG(kSackBitmapOffByOne)) ++sack.bitmap_offset;
   sack.window_units = setup_->dynamic_mpr ? window_units_ : 0;
   sack.out_of_order_count = static_cast<std::uint16_t>(std::min(out_of_order_, kMaxOutOfOrder));
@@ -398,8 +397,7 @@ void Responder::forgive_path(std::uint32_t entropy) {
 }
 
 std::size_t Responder::memory_bytes() const {
-  return received_.memory_bytes() + ends_message_.memory_bytes() + has_immediate_.memory_bytes() +
-         stash_.memory_bytes() + receives_.capacity() * sizeof(Receive);
+  return bits_.memory_bytes() + stash_.memory_bytes() + receives_.capacity() * sizeof(Receive);
 }
 
 }  // namespace mrc::core

@@ -127,9 +127,8 @@ class Responder {
 
   Sequence expected_ = 0;  // the left edge: everything before has arrived
   Sequence highest_ = 0;   // the highest PSN received, valid when it is >= expected_
-  BitWindow received_;
-  BitWindow ends_message_;
-  BitWindow has_immediate_;
+  enum Lane : unsigned { kReceivedLane, kEndsMessageLane, kHasImmediateLane, kLanes };
+  BitWindow<kLanes> bits_;
   std::uint64_t messages_closed_ = 0;
   std::uint64_t received_bytes_ = 0;  // nominal sizes of new packets
   std::uint32_t out_of_order_ = 0;    // received beyond the left edge

@@ -9,52 +9,56 @@ namespace mrc::core {
 
 SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first,
                        std::uint32_t outstanding)
-    : records_(outstanding == 0 ? packets : std::min(outstanding, packets)),
-      index_(std::bit_ceil(std::max(packets, 128U)), kNil),
-      free_(0),
-      ev_lists_(evs),
-      acknowledged_(static_cast<std::uint32_t>(index_.size())),
-      lost_(static_cast<std::uint32_t>(index_.size())),
-      overtaken_(static_cast<std::uint32_t>(index_.size())),
-      mask_(index_.size() - 1),
-      oldest_(first),
-      next_(first) {
-  MRC_ASSERT(index_.size() < kNil && evs <= kMaxEvsPerQp && !records_.empty());
+    : mask_(std::bit_ceil(std::max(packets, 128U)) - 1), oldest_(first), next_(first) {
+  const auto places = static_cast<std::uint32_t>(mask_ + 1);
+  records_ = FixedArray<Stored>(outstanding == 0 ? packets : std::min(outstanding, packets));
+  index_ = RecordIndex(places, records_.size());
+  ev_lists_ = FixedArray<PathList>(evs);
+  bits_ = BitWindow<kLanes>(places);
+  MRC_ASSERT(places < kNil && evs <= kMaxEvsPerQp && !records_.empty());
+  free_ = 0;
   for (std::size_t i = 0; i + 1 < records_.size(); ++i)
     records_[i].newer = static_cast<std::uint16_t>(i + 1);
   records_[records_.size() - 1].newer = kNil;
 }
 
-Sequence SendWindow::sequence_of(std::uint16_t record_number) const {
-  if (record_number == kNil) return kEnd;
-  return oldest_ + ((records_[record_number].slot - oldest_) & mask_);
+Sequence SendWindow::sequence_of(std::uint16_t place) const {
+  if (place == kNil) return kEnd;
+  return oldest_ + ((place - oldest_) & mask_);
 }
 
-void SendWindow::link(std::uint16_t self) {
-  Stored& packet = records_[self];
+void SendWindow::link(std::uint16_t place) {
+  Stored& packet = record_at(place);
   List& on_path = path(EvIndex{packet.ev});
   packet.older = order_.tail;
   packet.newer = kNil;
-  (order_.tail == kNil ? order_.head : records_[order_.tail].newer) = self;
-  order_.tail = self;
-  packet.ev_older = on_path.tail;
+  (order_.tail == kNil ? order_.head : record_at(order_.tail).newer) = place;
+  order_.tail = place;
   packet.ev_newer = kNil;
-  (on_path.tail == kNil ? on_path.head : records_[on_path.tail].ev_newer) = self;
-  on_path.tail = self;
+  (on_path.tail == kNil ? on_path.head : record_at(on_path.tail).ev_newer) = place;
+  on_path.tail = place;
   ++in_flight_;
   in_flight_bytes_ += packet.nominal_bytes;
 }
 
 void SendWindow::unlink(Sequence seq) {
-  Stored& packet = open_record(seq);
-  List& on_path = path(EvIndex{packet.ev});
-  (packet.older == kNil ? order_.head : records_[packet.older].newer) = packet.newer;
-  (packet.newer == kNil ? order_.tail : records_[packet.newer].older) = packet.older;
-  (packet.ev_older == kNil ? on_path.head : records_[packet.ev_older].ev_newer) = packet.ev_newer;
-  (packet.ev_newer == kNil ? on_path.tail : records_[packet.ev_newer].ev_older) = packet.ev_older;
-  overtaken_.clear(seq);
+  const Stored& packet = open_record(seq);
+  (packet.older == kNil ? order_.head : record_at(packet.older).newer) = packet.newer;
+  (packet.newer == kNil ? order_.tail : record_at(packet.newer).older) = packet.older;
+  unlink_from_path(slot(seq), packet);
+  bits_.clear(seq, kOvertakenLane);
   --in_flight_;
   in_flight_bytes_ -= packet.nominal_bytes;
+}
+
+// A path keeps the order, so what leaves its list is at the head or close behind it.
+void SendWindow::unlink_from_path(std::uint16_t place, const Stored& packet) {
+  List& on_path = path(EvIndex{packet.ev});
+  std::uint16_t before = kNil;
+  for (std::uint16_t at = on_path.head; at != place; at = record_at(at).ev_newer)
+    before = at;
+  (before == kNil ? on_path.head : record_at(before).ev_newer) = packet.ev_newer;
+  if (on_path.tail == place) on_path.tail = before;
 }
 
 void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
@@ -65,11 +69,10 @@ void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
   packet = Stored{.transmissions = 1,
                   .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
                   .state = PacketState::kInFlight,
-                  .slot = slot(next_),
                   .ev = static_cast<std::uint16_t>(ev)};
   stamp(packet, now);
-  index_[slot(next_)] = self;
-  link(self);
+  index_.set(slot(next_), self);
+  link(slot(next_));
   ++next_;
 }
 
@@ -80,28 +83,28 @@ void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
   packet.ev = static_cast<std::uint16_t>(ev);
   if (packet.transmissions < kMaxTransmissions) ++packet.transmissions;
   packet.state = PacketState::kInFlight;
-  lost_.clear(seq);
+  bits_.clear(seq, kLostLane);
   --lost_count_;
-  link(index_[slot(seq)]);
+  link(slot(seq));
 }
 
 void SendWindow::acknowledge(Sequence seq) {
   if (open_record(seq).state == PacketState::kInFlight) {
     unlink(seq);
   } else {
-    lost_.clear(seq);
+    bits_.clear(seq, kLostLane);
     --lost_count_;
   }
   release(seq);
-  acknowledged_.set(seq);
+  bits_.set(seq, kAcknowledgedLane);
 }
 
 void SendWindow::release(Sequence seq) {
-  std::uint16_t& at = index_[slot(seq)];
-  records_[at].newer = free_;
-  records_[at].state = PacketState::kUnused;
-  free_ = at;
-  at = kNil;
+  Stored& packet = open_record(seq);
+  packet.newer = free_;
+  packet.state = PacketState::kUnused;
+  free_ = static_cast<std::uint16_t>(index_.at(slot(seq)));
+  index_.set(slot(seq), RecordIndex::kNone);
 }
 
 void SendWindow::mark_lost(Sequence seq, LossCause cause) {
@@ -110,41 +113,39 @@ void SendWindow::mark_lost(Sequence seq, LossCause cause) {
   unlink(seq);
   packet.state = PacketState::kLost;
   packet.cause = cause;
-  lost_.set(seq);
+  bits_.set(seq, kLostLane);
   ++lost_count_;
 }
 
 void SendWindow::advance_to(Sequence seq) {
   MRC_ASSERT(seq <= next_);
   for (; oldest_ < seq; ++oldest_) {
-    MRC_ASSERT(acknowledged_.test(oldest_));
-    acknowledged_.clear(oldest_);
+    MRC_ASSERT(bits_.test(oldest_, kAcknowledgedLane));
+    bits_.clear(oldest_, kAcknowledgedLane);
   }
 }
 
 void SendWindow::overtake_before(Sequence seq) {
-  // What is older than an overtaken packet is overtaken already, so each packet is visited once.
-  for (std::uint16_t at = open_record(seq).ev_older; at != kNil; at = records_[at].ev_older) {
-    const Sequence earlier = sequence_of(at);
-    if (overtaken_.test(earlier)) break;
-    overtaken_.set(earlier);
-  }
+  const std::uint16_t end = slot(seq);
+  for (std::uint16_t at = path(EvIndex{open_record(seq).ev}).head; at != end;
+       at = record_at(at).ev_newer)
+    bits_.set(sequence_of(at), kOvertakenLane);
 }
 
 void SendWindow::overtake_until(EvIndex ev, TimeNs latest) {
-  for (std::uint16_t at = path(ev).head; at != kNil; at = records_[at].ev_newer) {
-    if (sent_at(records_[at]) > latest) break;
-    overtaken_.set(sequence_of(at));
+  for (std::uint16_t at = path(ev).head; at != kNil; at = record_at(at).ev_newer) {
+    if (sent_at(record_at(at)) > latest) break;
+    bits_.set(sequence_of(at), kOvertakenLane);
   }
 }
 
 Sequence SendWindow::first_lost(Sequence end) const {
-  return lost_count_ == 0 ? end : lost_.find_first(oldest_, end);
+  return lost_count_ == 0 ? end : bits_.find_first(oldest_, end, kLostLane);
 }
 
 std::size_t SendWindow::memory_bytes() const {
   return records_.memory_bytes() + index_.memory_bytes() + ev_lists_.memory_bytes() +
-         acknowledged_.memory_bytes() + lost_.memory_bytes() + overtaken_.memory_bytes();
+         bits_.memory_bytes();
 }
 
 }  // namespace mrc::core

@@ -5,7 +5,8 @@
 // linked twice, in the order of their last transmission: over all paths, which is what time-based
 // loss detection walks, and per EV, because each EV is one FIFO path and what was overtaken there
 // cannot still be on its way. Only packets in flight or lost have a record, so the window may be
-// much longer than the number of records; an acknowledged packet is one bit.
+// much longer than the number of records; an acknowledged packet is one bit. The lists name packets
+// by their place in the window, since that tells the sequence number.
 #pragma once
 
 #include <cstddef>
@@ -66,8 +67,8 @@ class SendWindow {
   bool contains(Sequence seq) const { return seq >= oldest_ && seq < next_; }
   // Of an acknowledged packet nothing is known but that.
   PacketRecord record(Sequence seq) const {
-    const std::uint16_t at = index_[slot(seq)];
-    if (at == kNil) return {.state = PacketState::kAcknowledged};
+    const std::uint32_t at = index_.at(slot(seq));
+    if (at == RecordIndex::kNone) return {.state = PacketState::kAcknowledged};
     const Stored& r = records_[at];
     return {.sent_at = sent_at(r),
             .nominal_bytes = r.nominal_bytes,
@@ -110,9 +111,11 @@ class SendWindow {
   // The oldest lost packet in [oldest, end); `end` when none.
   Sequence first_lost(Sequence end) const;
   // Acknowledged and overtaken packets as bits from `seq` on.
-  std::uint64_t acknowledged_bits(Sequence seq) const { return acknowledged_.bits64(seq); }
-  std::uint64_t overtaken_bits(Sequence seq) const { return overtaken_.bits64(seq); }
-  bool overtaken(Sequence seq) const { return overtaken_.test(seq); }
+  std::uint64_t acknowledged_bits(Sequence seq) const {
+    return bits_.bits64(seq, kAcknowledgedLane);
+  }
+  std::uint64_t overtaken_bits(Sequence seq) const { return bits_.bits64(seq, kOvertakenLane); }
+  bool overtaken(Sequence seq) const { return bits_.test(seq, kOvertakenLane); }
 
   // The walk over packets in flight, earliest transmission first. kEnd ends it.
   static constexpr Sequence kEnd = ~Sequence{0};
@@ -123,6 +126,39 @@ class SendWindow {
 
  private:
   static constexpr std::uint16_t kNil = 0xFFFF;
+  enum Lane : unsigned { kAcknowledgedLane, kLostLane, kOvertakenLane, kLanes };
+  // Which record belongs to each place in the window: a byte for each where that is enough.
+  class RecordIndex {
+   public:
+    static constexpr std::uint32_t kNone = 0xFFFF'FFFF;
+
+    RecordIndex() = default;
+    RecordIndex(std::size_t places, std::size_t records)
+        : wide_(records >= kNoByte), bytes_(wide_ ? 2 * places : places, kNoByte) {}
+
+    std::uint32_t at(std::uint16_t place) const {
+      if (!wide_) return bytes_[place] == kNoByte ? kNone : bytes_[place];
+      const std::size_t first = std::size_t{place} * 2;
+      const std::uint32_t record = bytes_[first] | std::uint32_t{bytes_[first + 1]} << 8;
+      return record == kNil ? kNone : record;
+    }
+    void set(std::uint16_t place, std::uint32_t record) {
+      if (!wide_) {
+        bytes_[place] = static_cast<std::uint8_t>(record);
+        return;
+      }
+      const std::size_t first = std::size_t{place} * 2;
+      bytes_[first] = static_cast<std::uint8_t>(record);
+      bytes_[first + 1] = static_cast<std::uint8_t>(record >> 8);
+    }
+    std::size_t memory_bytes() const { return bytes_.memory_bytes(); }
+
+   private:
+    static constexpr std::uint8_t kNoByte = 0xFF;
+
+    bool wide_ = false;
+    FixedArray<std::uint8_t> bytes_;
+  };
   // There is one for each packet that may be out, in each queue pair: every byte counts. Of the
   // time of transmission the low bits are kept; the rest is that of last_sent_, since nothing is
   // out for as long as they take to wrap, which is 19 hours.
@@ -132,18 +168,16 @@ class SendWindow {
     std::uint16_t transmissions : 2 = 0;
     std::uint16_t nominal_bytes : 14 = 0;
     PacketState state : 2 = PacketState::kUnused;
-    std::uint16_t slot = 0;  // its sequence number, modulo the length of the window
     std::uint16_t ev : 12 = 0;
     LossCause cause : 4 = LossCause::kPathOrder;
     std::uint16_t older = 0;  // neighbours in the order of transmission
     std::uint16_t newer = 0;
-    std::uint16_t ev_older = 0;  // neighbours on the same EV
-    std::uint16_t ev_newer = 0;
+    std::uint16_t ev_newer = 0;  // the next on the same EV
   };
-  static_assert(sizeof(Stored) == 20);
+  static_assert(sizeof(Stored) == 16);
   static constexpr unsigned kSentBits = 32 + 14;
   static constexpr std::uint32_t kMaxNominalBytes = 0x3FFF;
-  struct List {
+  struct List {  // of places in the window
     std::uint16_t head = kNil;
     std::uint16_t tail = kNil;
   };
@@ -158,8 +192,10 @@ class SendWindow {
   PathList& path(EvIndex ev) { return ev_lists_[static_cast<std::size_t>(ev)]; }
   const PathList& path(EvIndex ev) const { return ev_lists_[static_cast<std::size_t>(ev)]; }
   std::uint16_t slot(Sequence seq) const { return static_cast<std::uint16_t>(seq & mask_); }
-  Stored& open_record(Sequence seq) { return records_[index_[slot(seq)]]; }
-  const Stored& open_record(Sequence seq) const { return records_[index_[slot(seq)]]; }
+  Stored& record_at(std::uint16_t place) { return records_[index_.at(place)]; }
+  const Stored& record_at(std::uint16_t place) const { return records_[index_.at(place)]; }
+  Stored& open_record(Sequence seq) { return record_at(slot(seq)); }
+  const Stored& open_record(Sequence seq) const { return record_at(slot(seq)); }
   TimeNs sent_at(const Stored& r) const {
     const std::uint64_t low = std::uint64_t{r.sent_high} << 32 | r.sent_low;
     const std::uint64_t age = static_cast<std::uint64_t>(last_sent_) - low;
@@ -170,19 +206,18 @@ class SendWindow {
     r.sent_low = static_cast<std::uint32_t>(now);
     r.sent_high = static_cast<std::uint64_t>(now) >> 32 & 0x3FFF;
   }
-  Sequence sequence_of(std::uint16_t record_number) const;
-  void link(std::uint16_t self);
+  Sequence sequence_of(std::uint16_t place) const;
+  void link(std::uint16_t place);
   void unlink(Sequence seq);
+  void unlink_from_path(std::uint16_t place, const Stored& packet);
   void release(Sequence seq);
 
-  FixedArray<Stored> records_;       // in no order; the free ones are linked by `newer`
-  FixedArray<std::uint16_t> index_;  // by slot: the packet's record, kNil when it has none
-  std::uint16_t free_ = kNil;
+  FixedArray<Stored> records_;  // in no order; the free ones are linked by `newer`
+  RecordIndex index_;
+  std::uint16_t free_ = kNil;  // a record
   FixedArray<PathList> ev_lists_;
   List order_;
-  BitWindow acknowledged_;
-  BitWindow lost_;
-  BitWindow overtaken_;
+  BitWindow<kLanes> bits_;
   std::uint64_t mask_ = 0;
   Sequence oldest_ = 0;
   Sequence next_ = 0;

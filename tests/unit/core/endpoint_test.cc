@@ -194,5 +194,22 @@ TEST(Endpoint, CompletesWhatWasPostedBeforeARefusedWrite) {
   EXPECT_EQ(pair.status(0).state, core::QpState::kError);
 }
 
+TEST(Endpoint, AQueuePairThatOnlyReceivesHasNoWindowAndMayGoWithoutEvCounters) {
+  auto endpoint = core::Endpoint::create({.address = {1, 1}}).value();
+  constexpr QpNumber kNumber{7};
+  ASSERT_TRUE(endpoint->create_qp({.number = kNumber}).ok());
+  core::QpInit init;
+  init.ev_counters = false;
+  ASSERT_TRUE(endpoint->init_qp(kNumber, init).ok());
+  ASSERT_TRUE(
+      endpoint->ready_to_receive(kNumber, {.remote = {1, 2}, .remote_qp = QpNumber{8}}).ok());
+  EXPECT_EQ(endpoint->query_qp(kNumber).value().window_bytes, 0);
+  EXPECT_EQ(endpoint->query_ev_counters(kNumber, EvIndex{0}).status().code(),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(endpoint->next_deadline(), kNever);
+  ASSERT_TRUE(endpoint->ready_to_send(0, kNumber, {}).ok());
+  EXPECT_GT(endpoint->query_qp(kNumber).value().window_bytes, 0);
+}
+
 }  // namespace
 }  // namespace mrc::test

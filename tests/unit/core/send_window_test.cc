@@ -110,54 +110,102 @@ TEST(SendWindow, FindsTheOldestLostPacketFirst) {
   EXPECT_EQ(window.first_lost(kFirst + 5), kFirst + 5);
 }
 
-// A slow model of the same: states by sequence, transmissions in a list.
-TEST(SendWindow, AgreesWithASlowModelOverLongRandomRuns) {
-  SendWindow window(256, 5, kFirst);
-  std::map<Sequence, PacketState> state;
-  std::vector<Sequence> order;
-  Prng prng(11);
-  const auto forget = [&order](Sequence seq) { std::erase(order, seq); };
-  for (TimeNs now = 0; now < 30'000; ++now) {
-    const Sequence pick = window.oldest() + prng.below(256);
-    switch (prng.below(4)) {
+// A slow model of the same: states and paths by sequence, transmissions in a list.
+class Model {
+ public:
+  explicit Model(std::uint32_t records) : window_(kPsns, kEvs, kFirst, records) {}
+
+  void step(TimeNs now, Prng& prng) {
+    const Sequence pick = window_.oldest() + prng.below(kPsns);
+    switch (prng.below(5)) {
       case 0:
-        if (window.next() - window.oldest() >= 256) break;
-        state[window.next()] = PacketState::kInFlight;
-        order.push_back(window.next());
-        window.append(now, EvIndex(prng.below(5)), 100);
-        break;
+        return append(now, EvIndex(prng.below(kEvs)));
       case 1:
-        if (!window.contains(pick) || state[pick] == PacketState::kAcknowledged) break;
-        window.acknowledge(pick);
-        forget(pick);
-        state[pick] = PacketState::kAcknowledged;
-        break;
+        return acknowledge(pick);
       case 2:
-        if (!window.contains(pick)) break;
-        if (state[pick] == PacketState::kInFlight) {
-          window.mark_lost(pick, LossCause::kTime);
-          forget(pick);
-          state[pick] = PacketState::kLost;
-        } else if (state[pick] == PacketState::kLost) {
-          window.resend(pick, now, EvIndex(prng.below(5)));
-          order.push_back(pick);
-          state[pick] = PacketState::kInFlight;
-        }
-        break;
+        return lose_or_resend(now, pick, EvIndex(prng.below(kEvs)));
+      case 3:
+        return overtake(pick);
       default:
-        while (!state.empty() && state.begin()->second == PacketState::kAcknowledged) {
-          state.erase(state.begin());
-        }
-        window.advance_to(state.empty() ? window.next() : state.begin()->first);
+        return advance();
     }
-    ASSERT_EQ(window.in_flight(), order.size());
-    ASSERT_EQ(window.in_flight_bytes(), static_cast<std::int64_t>(order.size() * 100));
-    Sequence at = window.earliest_sent();
-    for (Sequence expected : order) {
+  }
+
+  void compare() const {
+    ASSERT_EQ(window_.in_flight(), order_.size());
+    ASSERT_EQ(window_.in_flight_bytes(), static_cast<std::int64_t>(order_.size() * 100));
+    Sequence at = window_.earliest_sent();
+    for (const Sequence expected : order_) {
       ASSERT_EQ(at, expected);
-      at = window.sent_after(at);
+      ASSERT_EQ(window_.record(at).ev, packets_.at(at).ev);
+      ASSERT_EQ(window_.overtaken(at), packets_.at(at).overtaken);
+      at = window_.sent_after(at);
     }
     ASSERT_EQ(at, SendWindow::kEnd);
+  }
+
+ private:
+  static constexpr std::uint32_t kPsns = 256;
+  static constexpr unsigned kEvs = 5;
+  struct Packet {
+    PacketState state = PacketState::kInFlight;
+    EvIndex ev = kNoEv;
+    bool overtaken = false;
+  };
+
+  PacketState state(Sequence seq) const {
+    return window_.contains(seq) ? packets_.at(seq).state : PacketState::kUnused;
+  }
+  void append(TimeNs now, EvIndex ev) {
+    if (window_.next() - window_.oldest() >= kPsns || window_.free_records() == 0) return;
+    packets_[window_.next()] = {.ev = ev};
+    order_.push_back(window_.next());
+    window_.append(now, ev, 100);
+  }
+  void acknowledge(Sequence seq) {
+    if (state(seq) != PacketState::kInFlight && state(seq) != PacketState::kLost) return;
+    window_.acknowledge(seq);
+    std::erase(order_, seq);
+    packets_[seq].state = PacketState::kAcknowledged;
+  }
+  void lose_or_resend(TimeNs now, Sequence seq, EvIndex ev) {
+    if (state(seq) == PacketState::kInFlight) {
+      window_.mark_lost(seq, LossCause::kTime);
+      std::erase(order_, seq);
+      packets_[seq].state = PacketState::kLost;
+    } else if (state(seq) == PacketState::kLost) {
+      window_.resend(seq, now, ev);
+      order_.push_back(seq);
+      packets_[seq] = {.ev = ev};
+    }
+  }
+  void overtake(Sequence seq) {
+    if (state(seq) != PacketState::kInFlight) return;
+    window_.overtake_before(seq);
+    for (const Sequence earlier : order_) {
+      if (earlier == seq) break;
+      if (packets_[earlier].ev == packets_[seq].ev) packets_[earlier].overtaken = true;
+    }
+  }
+  void advance() {
+    while (!packets_.empty() && packets_.begin()->second.state == PacketState::kAcknowledged)
+      packets_.erase(packets_.begin());
+    window_.advance_to(packets_.empty() ? window_.next() : packets_.begin()->first);
+  }
+
+  SendWindow window_;
+  std::map<Sequence, Packet> packets_;
+  std::vector<Sequence> order_;
+};
+
+TEST(SendWindow, AgreesWithASlowModelOverLongRandomRuns) {
+  for (const std::uint32_t records : {0U, 40U, 254U, 255U}) {
+    Model model(records);
+    Prng prng(11);
+    for (TimeNs now = 0; now < 30'000; ++now) {
+      model.step(now, prng);
+      ASSERT_NO_FATAL_FAILURE(model.compare()) << records << " records, step " << now;
+    }
   }
 }
 
