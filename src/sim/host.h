@@ -12,11 +12,10 @@
 #include "base/types.h"
 #include "fabric/topology.h"
 #include "sim/event_queue.h"
+#include "sim/host_memory.h"
 #include "sim/packet.h"
 
 namespace mrc::sim {
-
-using TaskId = std::uint32_t;
 
 // Payload that a receiver puts into its memory. Addresses name the task, see task_address(); the
 // two must agree, or the bytes land in the wrong place.
@@ -27,15 +26,6 @@ struct Placed {
   std::uint64_t to = 0;    // at the receiver
   std::uint32_t bytes = 0;
 };
-
-// Task t owns the addresses from task_address(t) on.
-inline constexpr unsigned kTaskAddressBits = 36;
-constexpr std::uint64_t task_address(TaskId task) {
-  return (std::uint64_t{task} + 1) << kTaskAddressBits;
-}
-constexpr TaskId task_of_address(std::uint64_t address) {
-  return static_cast<TaskId>((address >> kTaskAddressBits) - 1);
-}
 
 // A host's address in every transport.
 constexpr Address host_address(std::uint32_t host) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/prng.h"
 #include "wire/codec.h"
 
 namespace mrc::sim {
@@ -21,13 +20,10 @@ constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIcrcBytes = 4;
 
-class SeededRandom final : public core::RandomSource {
+// What it draws becomes the key of a host's memory.
+class KeySource final : public core::RandomSource {
  public:
-  explicit SeededRandom(std::uint64_t seed) : prng_(seed) {}
-  std::uint32_t next32() override { return prng_.next32(); }
-
- private:
-  Prng prng_;
+  std::uint32_t next32() override { return static_cast<std::uint32_t>(kMemoryKey); }
 };
 
 std::uint32_t receive_slots(const PlannedConnection& plan) {
@@ -124,7 +120,7 @@ core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32
   config.max_peers = qps;
   config.max_regions = 1;
   config.event_capacity = 0;  // nobody reads them
-  config.control_capacity = 8 + kControlPerQp * qps;
+  config.control_capacity = kControlPerQp * std::max(2U, qps);
   config.endpoint_request_capacity = 0;
   return config;
 }
@@ -136,14 +132,15 @@ MrcHost::MrcHost(MrcWorld& world, std::uint32_t host, const std::vector<PlannedC
                     endpoint_config(world, host,
                                     std::max<unsigned>(1, static_cast<unsigned>(planned.size()))))
                     .value()) {
-  SeededRandom random(world.config->seed ^ host);
-  key_ = endpoint_
-             ->register_memory({.address = 0,
-                                .length = ~std::uint64_t{0},
-                                .domain = ProtectionDomain{1},
-                                .remote_write = true},
-                               random)
-             .value();
+  KeySource keys;
+  const Rkey key = endpoint_
+                       ->register_memory({.address = 0,
+                                          .length = ~std::uint64_t{0},
+                                          .domain = ProtectionDomain{1},
+                                          .remote_write = true},
+                                         keys)
+                       .value();
+  MRC_ASSERT(key == kMemoryKey);
   connections_.reserve(planned.size());
   for (const PlannedConnection& plan : planned)
     connections_.push_back(
@@ -162,7 +159,7 @@ void MrcHost::post_waiting(Time now) {
   while (next_waiting_ < waiting_.size() && post_part(now, waiting_[next_waiting_]))
     ++next_waiting_;
   if (next_waiting_ < waiting_.size()) return;
-  waiting_.clear();
+  waiting_ = {};
   next_waiting_ = 0;
 }
 
@@ -176,7 +173,7 @@ bool MrcHost::post_part(Time now, Waiting& waiting) {
                                     .local_address = task_address(m.task) + waiting.offset,
                                     .length = static_cast<std::uint32_t>(last ? left : kMaxPart),
                                     .remote_address = task_address(m.task) + waiting.offset,
-                                    .remote_key = world_->hosts[m.destination]->key_,
+                                    .remote_key = kMemoryKey,
                                     .with_immediate = last && m.notify,
                                     .immediate = m.task,
                                     .signaled = last};
@@ -221,6 +218,7 @@ void MrcHost::create_qp(Connection& c) {
     init.cc.nscc.base_rtt_ns = static_cast<std::uint32_t>(world_->base_rtt_ns(host_, c.plan.peer));
   init.oblivious = config.mrc.oblivious;
   init.probes = config.mrc.probes;
+  init.ev_counters = false;  // nobody reads them
   if (config.mrc.hints) init.hints.remote_recv_peers = world_->incast_degree[c.plan.peer];
   status = endpoint_->init_qp(c.qp, init);
   MRC_ASSERT(status.ok());
@@ -310,7 +308,8 @@ bool MrcHost::next_packet(Time now, PortMask free_ports, Outgoing& out) {
 }
 
 void MrcHost::fill(const core::TxPacket& tx, Outgoing& out) {
-  out.packet = world_->packets->take();
+  out.packet = world_->packets->take(
+      {.packet = tx.packet, .local_address = tx.local_address, .payload_bytes = tx.payload_length});
   out.plane = static_cast<unsigned>(tx.port) - 1;
   out.probe = tx.packet.bth.opcode == wire::Opcode::kProbe ||
               tx.packet.bth.opcode == wire::Opcode::kEndpointRequest;
@@ -339,9 +338,6 @@ void MrcHost::fill(const core::TxPacket& tx, Outgoing& out) {
   }
   head.retransmission = tx.packet.bth.retransmission;
   probes_ += out.probe ? 1 : 0;
-  world_->packets->set_body(
-      out.packet,
-      {.packet = tx.packet, .local_address = tx.local_address, .payload_bytes = tx.payload_length});
 }
 
 Time MrcHost::next_deadline() const {

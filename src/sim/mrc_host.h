@@ -84,7 +84,6 @@ class MrcHost final : public Host {
 
   MrcWorld* world_;
   std::uint32_t host_;
-  Rkey key_{};
   std::unique_ptr<core::Endpoint> endpoint_;
   std::vector<Connection> connections_;
   std::vector<Waiting> waiting_;  // messages that found the send queue full, from next_waiting_ on

@@ -219,7 +219,7 @@ void Network::start(Time at, LinkId link, PacketId packet) {
   if (l.tapped) [[unlikely]]
     tap_->on_packet(at, link, head, packets_->body(packet));
   l.busy_until = at + transmission_time(l, link, head.bytes);
-  head.arrives_at = l.busy_until + delay_[l.tier];
+  head.set_arrives_at(l.busy_until + delay_[l.tier]);
   head.next = kNoPacket;
   if (l.flying_head == kNoPacket) {
     l.flying_head = packet;
@@ -236,7 +236,7 @@ void Network::start(Time at, LinkId link, PacketId packet) {
 void Network::expect(PacketId packet) {
   const PacketHead& head = packets_->head(packet);
   events_->push(
-      Event(head.arrives_at, EventKind::kArrival, fabric::index(head.link), index(packet)));
+      Event(head.arrives_at(), EventKind::kArrival, fabric::index(head.link), index(packet)));
 }
 
 // The first packet on its link has arrived; the next one becomes the first.

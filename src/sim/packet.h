@@ -3,13 +3,14 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <variant>
 
+#include "base/assert.h"
 #include "fabric/routing.h"
 #include "sim/event_queue.h"
 #include "sim/growing_array.h"
+#include "sim/stored_body.h"
 #include "wire/packet.h"
 
 namespace mrc::sim {
@@ -28,24 +29,39 @@ enum class PacketTrim : std::uint8_t { kWhole, kTrimmed, kTrimmedLastHop };
 
 struct PacketHead {
   static constexpr std::uint8_t kNotDoomed = 0xF;
+  static constexpr unsigned kHostBits = 20;
 
-  Time arrives_at = 0;        // at the end of the link it travels on
-  PacketId next = kNoPacket;  // in the queue it stands in, or on that link
-  fabric::LinkId link{};      // it travels on, or came in on
-  std::uint32_t source = 0;   // hosts
-  std::uint32_t destination = 0;
-  std::uint32_t entropy = 0;                // with SRv6 it stands for the path
-  std::uint16_t bytes = 0;                  // on the wire
-  std::uint8_t hop : 4 = 0;                 // uSIDs used up, links crossed
-  std::uint8_t doomed_at : 4 = kNotDoomed;  // lost on this link of its way
+  // When it is at the end of the link it travels on.
+  Time arrives_at() const {
+    return static_cast<Time>(std::uint64_t{arrives_top} << 48 |
+                             std::uint64_t{arrives_middle} << 32 | arrives_low);
+  }
+  void set_arrives_at(Time at) {
+    MRC_ASSERT(at >> 56 == 0);
+    arrives_low = static_cast<std::uint32_t>(at);
+    arrives_middle = static_cast<std::uint16_t>(at >> 32);
+    arrives_top = static_cast<std::uint8_t>(at >> 48);
+  }
+
+  std::uint32_t arrives_low = 0;
+  std::uint16_t arrives_middle = 0;
+  std::uint16_t bytes = 0;                   // on the wire
+  PacketId next = kNoPacket;                 // in the queue it stands in, or on that link
+  fabric::LinkId link{};                     // it travels on, or came in on
+  std::uint32_t entropy = 0;                 // with SRv6 it stands for the path
+  std::uint32_t source : kHostBits = 0;      // hosts
+  std::uint32_t hop : 4 = 0;                 // uSIDs used up, links crossed
+  std::uint32_t doomed_at : 4 = kNotDoomed;  // lost on this link of its way
   PacketClass priority : 2 = PacketClass::kControl;
   PacketTrim trim : 2 = PacketTrim::kWhole;
+  std::uint32_t destination : kHostBits = 0;
+  std::uint32_t arrives_top : 8 = 0;
   bool congestion_experienced : 1 = false;
   bool ecn_capable : 1 = true;
   bool corrupt : 1 = false;
   bool retransmission : 1 = false;
 };
-static_assert(sizeof(PacketHead) == 32);
+static_assert(sizeof(PacketHead) == 28);
 
 // What a sender writes into the carrier of a packet.
 inline fabric::UsidList usids_of(const fabric::Routing& routing, const PacketHead& head) {
@@ -54,129 +70,66 @@ inline fabric::UsidList usids_of(const fabric::Routing& routing, const PacketHea
   return routing.usids(head.source, head.destination, path);
 }
 
-// A packet of the RoCEv2 baseline.
-struct RocePacket {
-  enum class Kind : std::uint8_t { kData, kAck, kNak, kCnp };
-  Kind kind = Kind::kData;
-  bool first = false;  // of its message
-  bool last = false;
-  bool immediate = false;  // somebody waits for the message
-  bool ack_request = false;
-  std::uint32_t connection = 0;  // at the receiving host
-  std::uint32_t psn = 0;         // data: its own; ACK: the last in order; NAK: the one expected
-  std::uint32_t payload_bytes = 0;
-};
-
-struct PacketBody {
-  std::variant<wire::Packet, RocePacket> packet;
-  std::uint64_t local_address = 0;  // of the payload at the sender
-  std::uint32_t payload_bytes = 0;
-};
-
-// The same in a quarter of the space, for the packets on their way. What the simulator's packets
-// all have in common is left out: the partition key, the local address of a write, which is the
-// remote one, cumulative PSN and destination of a SACK, which its BTH repeats, and the flags that
-// go with congestion controllers other than ours.
-class StoredBody {
- public:
-  StoredBody() = default;
-  explicit StoredBody(const PacketBody& body);
-  PacketBody expand() const;
-
- private:
-  static constexpr std::uint8_t kRoce = 0;  // not an opcode of ours
-
-  // 64 bits without the alignment.
-  struct Halves {
-    explicit Halves(std::uint64_t value = 0)
-        : low(static_cast<std::uint32_t>(value)), high(static_cast<std::uint32_t>(value >> 32)) {}
-    std::uint64_t value() const { return std::uint64_t{high} << 32 | low; }
-    std::uint32_t low;
-    std::uint32_t high;
-  };
-  struct Write {
-    std::uint16_t receive_msn;
-    std::uint16_t msn;
-    std::uint16_t ticks;
-    std::uint16_t payload_bytes;
-    Halves address;
-    std::uint32_t key;
-    std::uint32_t message_length;
-    std::uint32_t immediate;
-  };
-  struct Sack {
-    Halves bitmap;
-    std::uint32_t entropy;
-    std::uint32_t received_units : 24;
-    std::uint32_t window_penalty : 7;
-    std::uint32_t restore_window : 1;
-    std::uint16_t offset_or_probe_id;
-    std::uint16_t source_context;
-    std::int16_t bitmap_offset;
-    std::uint16_t ticks;
-    std::uint16_t out_of_order : 15;
-    std::uint16_t probe_answer : 1;
-    std::uint8_t window_units;
-    std::uint8_t mark : 2;
-    std::uint8_t cc_type : 4;
-  };
-  struct Roce {
-    Halves local_address;
-    RocePacket packet;
-  };
-
-  void store_bth(const wire::Bth& bth);
-  void store_write(const wire::Write& write, const PacketBody& body);
-  void store_sack(const wire::Sack& sack);
-  wire::Bth load_bth() const;
-  template <typename Part>
-  void store(const Part& part);
-  template <typename Part>
-  Part load() const;
-  PacketBody expand_write() const;
-  PacketBody expand_sack() const;
-  template <typename Body>
-  PacketBody plain() const;
-
-  std::uint8_t opcode_ = kRoce;
-  std::uint8_t flags_ = 0;
-  std::array<std::uint8_t, 3> destination_{};
-  std::array<std::uint8_t, 3> psn_{};
-  alignas(4) std::array<std::byte, 28> part_{};
-};
-static_assert(sizeof(StoredBody) == 36);
-
+// Writes have a shelf of their own, since they take less space than others.
 class PacketPool {
  public:
-  PacketId take() {
-    ++in_use_;
-    if (free_ == kNoPacket) {
-      bodies_.add();
-      return PacketId{heads_.add()};
+  PacketId take(const PacketBody& body) {
+    const auto* packet = std::get_if<wire::Packet>(&body.packet);
+    const bool write = packet != nullptr && wire::is_write(packet->bth.opcode);
+    const PacketId id = write ? take_from(kWrites) : take_from(kOthers);
+    if (write) {
+      writes_[place(id)] = StoredWrite(body);
+    } else {
+      others_[place(id)] = StoredBody(body);
     }
-    const PacketId id = free_;
-    free_ = heads_[index(id)].next;
-    heads_[index(id)] = PacketHead{};
     return id;
   }
   void give_back(PacketId id) {
-    --in_use_;
-    heads_[index(id)].next = free_;
-    free_ = id;
+    PacketId& free = shelves_[shelf(id)].free;
+    head(id).next = free;
+    free = id;
   }
 
-  PacketHead& head(PacketId id) { return heads_[index(id)]; }
-  PacketBody body(PacketId id) const { return bodies_[index(id)].expand(); }
-  void set_body(PacketId id, const PacketBody& body) { bodies_[index(id)] = StoredBody(body); }
-  void prefetch_body(PacketId id) const { __builtin_prefetch(&bodies_[index(id)]); }
-  std::uint32_t in_use() const { return in_use_; }
-  std::uint32_t peak() const { return heads_.size(); }
+  PacketHead& head(PacketId id) { return shelves_[shelf(id)].heads[place(id)]; }
+  PacketBody body(PacketId id) const {
+    return shelf(id) == kWrites ? writes_[place(id)].expand() : others_[place(id)].expand();
+  }
+  void prefetch_body(PacketId id) const {
+    if (shelf(id) == kWrites) {
+      __builtin_prefetch(&writes_[place(id)]);
+    } else {
+      __builtin_prefetch(&others_[place(id)]);
+    }
+  }
 
  private:
-  GrowingArray<PacketHead> heads_;
-  GrowingArray<StoredBody> bodies_;
-  PacketId free_ = kNoPacket;
-  std::uint32_t in_use_ = 0;
+  // The highest bit of an id tells the shelf, the rest the place there.
+  static constexpr unsigned kPlaceBits = 31;
+  static constexpr unsigned kOthers = 0;
+  static constexpr unsigned kWrites = 1;
+  struct Shelf {
+    GrowingArray<PacketHead> heads;
+    PacketId free = kNoPacket;
+  };
+
+  static unsigned shelf(PacketId id) { return index(id) >> kPlaceBits; }
+  static std::uint32_t place(PacketId id) { return index(id) & ((1U << kPlaceBits) - 1); }
+
+  PacketId take_from(unsigned number) {
+    Shelf& s = shelves_[number];
+    if (s.free == kNoPacket) {
+      number == kWrites ? writes_.add() : others_.add();
+      return PacketId{s.heads.add() | number << kPlaceBits};
+    }
+    const PacketId id = s.free;
+    s.free = head(id).next;
+    head(id) = PacketHead{};
+    return id;
+  }
+
+  std::array<Shelf, 2> shelves_;
+  GrowingArray<StoredWrite> writes_;
+  GrowingArray<StoredBody> others_;
 };
 
 }  // namespace mrc::sim

@@ -275,9 +275,8 @@ PacketHead& RoceHost::new_packet(Connection& c, RocePacket packet, Outgoing& out
                                  std::uint64_t local_address) {
   if (c.at_peer == kNone)
     c.at_peer = find_connection(world_->hosts[c.plan.peer]->connections_, host_, c.plan.number);
-  out.packet = world_->packets->take();
   packet.connection = c.at_peer;
-  world_->packets->set_body(out.packet, {packet, local_address, packet.payload_bytes});
+  out.packet = world_->packets->take({packet, local_address, packet.payload_bytes});
   out.path = c.path;
   PacketHead& head = world_->packets->head(out.packet);
   address(c, head);

@@ -60,6 +60,14 @@ NetworkConfig network_config(const SimConfig& config, const fabric::Topology& to
   return network;
 }
 
+// Deadlines move with every answer. One that is far off is looked at again half-way, so that its
+// moves leave no events behind.
+Time next_look(Time now, Time deadline) {
+  constexpr Time kNear = 1'000'000;
+  const Time left = deadline - now;
+  return left > kNear && deadline != kEndOfTime ? now + left / 2 : deadline;
+}
+
 // A step ends with the last of its tasks, and the next begins there. Stops at the first step that
 // was not finished.
 std::vector<double> step_times(const Workload& workload, const std::vector<FlowResult>& flows) {
@@ -106,6 +114,9 @@ Simulation::Simulation(const SimConfig& config)
       workload_(make_workload(config.workload, topology_)),
       events_(make_queue(config, topology_)),
       memory_(workload_.tasks.size(), config.verify) {
+  if (topology_.hosts() > 1U << PacketHead::kHostBits)
+    throw fabric::InputError("topology: the simulator takes up to " +
+                             std::to_string(1U << PacketHead::kHostBits) + " hosts");
   for (const std::string& text : config.faults)
     faults_.push_back(fabric::parse_fault(text, topology_));
   network_ =
@@ -318,10 +329,10 @@ void Simulation::pump(Time now, std::uint32_t host) {
       events_.push(Event(next, EventKind::kHostWake, host));
     }
   }
-  const Time deadline = std::max(slot.host->next_deadline(), now + 1);
-  if (deadline < slot.timer_at) {
-    slot.timer_at = deadline;
-    events_.push(Event(deadline, EventKind::kHostTimer, host));
+  const Time timer = next_look(now, std::max(slot.host->next_deadline(), now + 1));
+  if (timer < slot.timer_at) {
+    slot.timer_at = timer;
+    events_.push(Event(timer, EventKind::kHostTimer, host));
   }
 }
 

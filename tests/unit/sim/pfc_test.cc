@@ -52,7 +52,7 @@ class Blaster {
   void cease_fire() { std::fill(target_.begin(), target_.end(), kIdle); }
 
   void send(std::uint32_t host, std::uint32_t target, PacketClass priority) {
-    const PacketId packet = packets_.take();
+    const PacketId packet = packets_.take({.packet = RocePacket{}});
     PacketHead& head = packets_.head(packet);
     head.source = host;
     head.destination = target;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "sim/host_memory.h"
 #include "sim/packet.h"
 
 namespace mrc::sim {
@@ -16,22 +17,30 @@ wire::Bth bth(wire::Opcode opcode) {
           .psn = Psn(0xFEDCBA)};
 }
 
+template <typename Stored = StoredBody>
 void expect_same(const PacketBody& body) {
-  const PacketBody copy = StoredBody(body).expand();
+  const PacketBody copy = Stored(body).expand();
   EXPECT_EQ(std::get<wire::Packet>(copy.packet), std::get<wire::Packet>(body.packet));
   EXPECT_EQ(copy.local_address, body.local_address);
   EXPECT_EQ(copy.payload_bytes, body.payload_bytes);
 }
 
-TEST(StoredBody, KeepsAWrite) {
+TEST(StoredWrite, KeepsAWrite) {
   const wire::Write write{.receive_msn = 0x1234,
                           .msn = 0x5678,
                           .timestamp = {0x9ABC, true},
                           .address = 0x0123'4567'89AB'CDEF,
-                          .key = Rkey{0xFEED'F00D},
+                          .key = kMemoryKey,
                           .message_length = 0x8000'0000,
-                          .immediate = 0xCAFE'BABE};
-  expect_same({wire::Packet{bth(wire::Opcode::kWriteLastImm), write}, 0x0123'4567'89AB'CDEF, 8192});
+                          .immediate = task_of_address(0x0123'4567'89AB'CDEF)};
+  expect_same<StoredWrite>(
+      {wire::Packet{bth(wire::Opcode::kWriteLastImm), write}, 0x0123'4567'89AB'CDEF, 8192});
+}
+
+TEST(StoredWrite, OnlyTheLastPacketHasAnImmediate) {
+  const std::uint64_t address = task_address(7) + 4096;
+  const wire::Write write{.address = address, .key = kMemoryKey, .message_length = 12'288};
+  expect_same<StoredWrite>({wire::Packet{bth(wire::Opcode::kWriteMiddle), write}, address, 4096});
 }
 
 TEST(StoredBody, KeepsASack) {
@@ -86,6 +95,31 @@ TEST(StoredBody, KeepsPacketsOfTheBaseline) {
   EXPECT_EQ(back.psn, roce.psn);
   EXPECT_EQ(copy.local_address, 0x0123'4567'89AB'CDEF);
   EXPECT_EQ(copy.payload_bytes, 4096u);
+}
+
+TEST(PacketHead, KeepsArrivalTimesOfHours) {
+  PacketHead head;
+  for (const Time at : {Time{0}, Time{0x1234'5678}, Time{1} << 47, (Time{1} << 56) - 1}) {
+    head.set_arrives_at(at);
+    EXPECT_EQ(head.arrives_at(), at);
+  }
+}
+
+TEST(PacketPool, KeepsWritesAndOthersApart) {
+  PacketPool pool;
+  const std::uint64_t address = task_address(3);
+  const wire::Write write{.address = address, .key = kMemoryKey, .message_length = 64};
+  const PacketId data =
+      pool.take({wire::Packet{bth(wire::Opcode::kWriteOnly), write}, address, 64});
+  const PacketId answer = pool.take({wire::Packet{bth(wire::Opcode::kAck), wire::Ack{}}, 0, 0});
+  pool.head(data).bytes = 1;
+  pool.head(answer).bytes = 2;
+  EXPECT_EQ(pool.head(data).bytes, 1);
+  EXPECT_EQ(pool.body(data).payload_bytes, 64u);
+  EXPECT_EQ(std::get<wire::Packet>(pool.body(answer).packet).bth.opcode, wire::Opcode::kAck);
+  pool.give_back(data);
+  EXPECT_EQ(pool.take({wire::Packet{bth(wire::Opcode::kWriteOnly), write}, address, 64}), data);
+  EXPECT_EQ(pool.head(data).bytes, 0);
 }
 
 }  // namespace

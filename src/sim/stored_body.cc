@@ -1,9 +1,10 @@
-#include "sim/packet.h"
+#include "sim/stored_body.h"
 
 #include <cstring>
 #include <type_traits>
 
 #include "base/assert.h"
+#include "sim/host_memory.h"
 
 namespace mrc::sim {
 namespace {
@@ -14,7 +15,6 @@ enum Flag : std::uint8_t {
   kAckRequest = 4,
   kRetransmission = 8,
   kHasTimestamp = 16,
-  kMicroseconds = 32,  // of the timestamp
   kPadShift = 6,
 };
 
@@ -34,6 +34,59 @@ std::uint8_t flag_if(bool condition, Flag flag) {
 
 }  // namespace
 
+StoredBth::StoredBth(const wire::Bth& bth)
+    : opcode_(static_cast<std::uint8_t>(bth.opcode)),
+      flags_(static_cast<std::uint8_t>(
+          flag_if(bth.solicited, kSolicited) | flag_if(bth.migration, kMigration) |
+          flag_if(bth.ack_request, kAckRequest) | flag_if(bth.retransmission, kRetransmission) |
+          flag_if(bth.has_timestamp, kHasTimestamp) | bth.pad << kPadShift)),
+      destination_(to_24_bits(static_cast<std::uint32_t>(bth.destination))),
+      psn_(to_24_bits(bth.psn.value())) {
+  MRC_ASSERT(bth.partition_key == kPartitionKey);
+}
+
+wire::Bth StoredBth::expand() const {
+  return {.opcode = static_cast<wire::Opcode>(opcode_),
+          .solicited = (flags_ & kSolicited) != 0,
+          .migration = (flags_ & kMigration) != 0,
+          .pad = static_cast<std::uint8_t>(flags_ >> kPadShift),
+          .ack_request = (flags_ & kAckRequest) != 0,
+          .retransmission = (flags_ & kRetransmission) != 0,
+          .has_timestamp = (flags_ & kHasTimestamp) != 0,
+          .destination = QpNumber{from_24_bits(destination_)},
+          .psn = Psn(from_24_bits(psn_))};
+}
+
+StoredWrite::StoredWrite(const PacketBody& body) {
+  const wire::Packet& packet = std::get<wire::Packet>(body.packet);
+  const auto& write = std::get<wire::Write>(packet.body);
+  MRC_ASSERT(write.address == body.local_address && write.key == kMemoryKey);
+  MRC_ASSERT(!wire::has_immediate(packet.bth.opcode) ||
+             write.immediate == task_of_address(write.address));
+  bth_ = StoredBth(packet.bth);
+  receive_msn_ = write.receive_msn;
+  msn_ = write.msn;
+  ticks_ = write.timestamp.ticks;
+  payload_bytes_ = static_cast<std::uint16_t>(body.payload_bytes) & 0x7FFF;
+  microseconds_ = write.timestamp.microseconds ? 1 : 0;
+  address_ = Halves(write.address);
+  message_length_ = write.message_length;
+}
+
+PacketBody StoredWrite::expand() const {
+  const wire::Bth bth = bth_.expand();
+  const std::uint64_t address = address_.value();
+  const wire::Write write{
+      .receive_msn = receive_msn_,
+      .msn = msn_,
+      .timestamp = {ticks_, microseconds_ != 0},
+      .address = address,
+      .key = kMemoryKey,
+      .message_length = message_length_,
+      .immediate = wire::has_immediate(bth.opcode) ? task_of_address(address) : 0};
+  return {wire::Packet{bth, write}, address, payload_bytes_};
+}
+
 template <typename Part>
 void StoredBody::store(const Part& part) {
   static_assert(sizeof(Part) <= sizeof(part_) && std::is_trivially_copyable_v<Part>);
@@ -47,29 +100,6 @@ Part StoredBody::load() const {
   return part;
 }
 
-void StoredBody::store_bth(const wire::Bth& bth) {
-  MRC_ASSERT(bth.partition_key == kPartitionKey);
-  opcode_ = static_cast<std::uint8_t>(bth.opcode);
-  flags_ = static_cast<std::uint8_t>(
-      flag_if(bth.solicited, kSolicited) | flag_if(bth.migration, kMigration) |
-      flag_if(bth.ack_request, kAckRequest) | flag_if(bth.retransmission, kRetransmission) |
-      flag_if(bth.has_timestamp, kHasTimestamp) | bth.pad << kPadShift);
-  destination_ = to_24_bits(static_cast<std::uint32_t>(bth.destination));
-  psn_ = to_24_bits(bth.psn.value());
-}
-
-wire::Bth StoredBody::load_bth() const {
-  return {.opcode = static_cast<wire::Opcode>(opcode_),
-          .solicited = (flags_ & kSolicited) != 0,
-          .migration = (flags_ & kMigration) != 0,
-          .pad = static_cast<std::uint8_t>(flags_ >> kPadShift),
-          .ack_request = (flags_ & kAckRequest) != 0,
-          .retransmission = (flags_ & kRetransmission) != 0,
-          .has_timestamp = (flags_ & kHasTimestamp) != 0,
-          .destination = QpNumber{from_24_bits(destination_)},
-          .psn = Psn(from_24_bits(psn_))};
-}
-
 StoredBody::StoredBody(const PacketBody& body) {
   if (const auto* roce = std::get_if<RocePacket>(&body.packet)) {
     MRC_ASSERT(roce->payload_bytes == body.payload_bytes);
@@ -77,12 +107,8 @@ StoredBody::StoredBody(const PacketBody& body) {
     return;
   }
   const wire::Packet& packet = *std::get_if<wire::Packet>(&body.packet);
-  store_bth(packet.bth);
-  if (const auto* write = std::get_if<wire::Write>(&packet.body)) {
-    store_write(*write, body);
-    return;
-  }
-  MRC_ASSERT(body.payload_bytes == 0);
+  MRC_ASSERT(body.payload_bytes == 0 && !wire::is_write(packet.bth.opcode));
+  bth_ = StoredBth(packet.bth);
   if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
     MRC_ASSERT(sack->cumulative == packet.bth.psn && sack->cc_flags == 0);
     MRC_ASSERT(sack->destination_context ==
@@ -95,19 +121,6 @@ StoredBody::StoredBody(const PacketBody& body) {
         if constexpr (sizeof(part) <= sizeof(part_)) store(part);
       },
       packet.body);
-}
-
-void StoredBody::store_write(const wire::Write& write, const PacketBody& body) {
-  MRC_ASSERT(write.address == body.local_address);
-  flags_ |= flag_if(write.timestamp.microseconds, kMicroseconds);
-  store(Write{.receive_msn = write.receive_msn,
-              .msn = write.msn,
-              .ticks = write.timestamp.ticks,
-              .payload_bytes = static_cast<std::uint16_t>(body.payload_bytes),
-              .address = Halves(write.address),
-              .key = static_cast<std::uint32_t>(write.key),
-              .message_length = write.message_length,
-              .immediate = write.immediate});
 }
 
 void StoredBody::store_sack(const wire::Sack& sack) {
@@ -128,13 +141,11 @@ void StoredBody::store_sack(const wire::Sack& sack) {
 }
 
 PacketBody StoredBody::expand() const {
-  if (opcode_ == kRoce) {
+  if (bth_.opcode() == StoredBth().opcode()) {
     const auto roce = load<Roce>();
     return {roce.packet, roce.local_address.value(), roce.packet.payload_bytes};
   }
-  const auto opcode = static_cast<wire::Opcode>(opcode_);
-  if (wire::is_write(opcode)) return expand_write();
-  switch (opcode) {
+  switch (static_cast<wire::Opcode>(bth_.opcode())) {
     case wire::Opcode::kSack:
       return expand_sack();
     case wire::Opcode::kAck:
@@ -150,43 +161,31 @@ PacketBody StoredBody::expand() const {
   }
 }
 
-PacketBody StoredBody::expand_write() const {
-  const auto w = load<Write>();
-  const wire::Write write{.receive_msn = w.receive_msn,
-                          .msn = w.msn,
-                          .timestamp = {w.ticks, (flags_ & kMicroseconds) != 0},
-                          .address = w.address.value(),
-                          .key = Rkey{w.key},
-                          .message_length = w.message_length,
-                          .immediate = w.immediate};
-  return {wire::Packet{load_bth(), write}, w.address.value(), w.payload_bytes};
-}
-
 PacketBody StoredBody::expand_sack() const {
   const auto s = load<Sack>();
-  const wire::Sack sack{
-      .mark = static_cast<wire::PathMark>(s.mark),
-      .probe_answer = s.probe_answer != 0,
-      .offset_or_probe_id = s.offset_or_probe_id,
-      .entropy = s.entropy,
-      .source_context = s.source_context,
-      .destination_context = static_cast<std::uint16_t>(from_24_bits(destination_)),
-      .cumulative = Psn(from_24_bits(psn_)),
-      .cc_type = s.cc_type,
-      .window_units = s.window_units,
-      .bitmap_offset = s.bitmap_offset,
-      .bitmap = s.bitmap.value(),
-      .timestamp_ticks = s.ticks,
-      .out_of_order_count = s.out_of_order,
-      .restore_window = s.restore_window != 0,
-      .window_penalty = static_cast<std::uint8_t>(s.window_penalty),
-      .received_units = s.received_units};
-  return {wire::Packet{load_bth(), sack}, 0, 0};
+  const wire::Bth bth = bth_.expand();
+  const wire::Sack sack{.mark = static_cast<wire::PathMark>(s.mark),
+                        .probe_answer = s.probe_answer != 0,
+                        .offset_or_probe_id = s.offset_or_probe_id,
+                        .entropy = s.entropy,
+                        .source_context = s.source_context,
+                        .destination_context = static_cast<std::uint16_t>(bth.destination),
+                        .cumulative = bth.psn,
+                        .cc_type = s.cc_type,
+                        .window_units = s.window_units,
+                        .bitmap_offset = s.bitmap_offset,
+                        .bitmap = s.bitmap.value(),
+                        .timestamp_ticks = s.ticks,
+                        .out_of_order_count = s.out_of_order,
+                        .restore_window = s.restore_window != 0,
+                        .window_penalty = static_cast<std::uint8_t>(s.window_penalty),
+                        .received_units = s.received_units};
+  return {wire::Packet{bth, sack}, 0, 0};
 }
 
 template <typename Body>
 PacketBody StoredBody::plain() const {
-  return {wire::Packet{load_bth(), load<Body>()}, 0, 0};
+  return {wire::Packet{bth_.expand(), load<Body>()}, 0, 0};
 }
 
 }  // namespace mrc::sim
