@@ -38,14 +38,14 @@ class DeviceControl : public LoopTest {
   std::set<std::uint32_t> watch_entropies(Arena& from, Arena& to) {
     std::mutex mutex;
     std::set<std::uint32_t> seen;
-    net->set_filter([&](const wire::Packet& packet, PortId, std::uint32_t e) {
+    LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId, std::uint32_t e) {
       const std::lock_guard lock(mutex);
       if (wire::is_write(packet.bth.opcode)) seen.insert(e);
       return false;
     });
     EXPECT_EQ(a.post(write(from, to, from.size())), 0);
     EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
-    net->set_filter({});
+    filter.end();
     return seen;
   }
 };
@@ -73,14 +73,14 @@ TEST_F(DeviceControl, APortDisabledInMidTransferIsLeft) {
     ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
   EXPECT_EQ(to.first_wrong(0, to.size(), 1), to.size());
   std::atomic<unsigned> on_two{0};
-  net->set_filter([&](const wire::Packet& packet, PortId port, std::uint32_t) {
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId port, std::uint32_t) {
     if (port == PortId{2} && wire::is_write(packet.bth.opcode)) ++on_two;
     return false;
   });
   ASSERT_EQ(a.post(write(from, to, from.size())), 0);
   ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
   EXPECT_EQ(on_two, 0U);
-  net->set_filter({});
+  filter.end();
   ASSERT_EQ(a.device->node().update([](NodeSnapshot& s) {
     s.ports_enabled = PortMask::first(kMaxPorts);
     return 0;
@@ -147,7 +147,8 @@ TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   set_mask(3);
   Arena from(*a.device, a.domain, 1 << 20);
   Arena to(*b.device, b.domain, 1 << 20);
-  net->set_filter([&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });
+  LoopNet::FilterScope filter(
+      *net, [&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });
   ASSERT_EQ(a.post(write(from, to, from.size())), 0);
   ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
   NodeEvEvent event;
@@ -155,7 +156,6 @@ TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   EXPECT_EQ(event.profile_id, kProfile);
   EXPECT_EQ(event.state, core::EvState::kAssumedBad);
   EXPECT_EQ(event.ev.port, PortId{2});
-  net->set_filter({});
 }
 
 TEST_F(DeviceControl, ProbesAnswerWithTheirRoundTrip) {
@@ -180,7 +180,7 @@ TEST_F(DeviceControl, ProbesAnswerWithTheirRoundTrip) {
   EXPECT_EQ(ids.size(), 8U);
 
   // One path is dead: the others answer, and the call says that one is missing.
-  net->set_filter([&](const wire::Packet& packet, PortId port, std::uint32_t) {
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId port, std::uint32_t) {
     return packet.bth.opcode == wire::Opcode::kEndpointRequest && port == PortId{3};
   });
   EXPECT_EQ(a.device->endpoint_requests(requests, 200 * kMillisecondNs, answers), ETIMEDOUT);

@@ -193,7 +193,8 @@ TEST_F(DeviceLife, ASilentPeerEndsInAnErrorWithItsReason) {
   connect(a, b, {.timeout = 4, .linear_retries = 2, .exponential_retries = 2});
   Arena from(*a.device, a.domain, 1 << 16);
   Arena to(*b.device, b.domain, 1 << 16);
-  net->set_filter([](const wire::Packet&, PortId, std::uint32_t) { return true; });
+  LoopNet::FilterScope filter(*net,
+                              [](const wire::Packet&, PortId, std::uint32_t) { return true; });
   ASSERT_EQ(a.post(write(from, to, 1 << 16, 1)), 0);
   ASSERT_EQ(a.post(write(from, to, 8, 2)), 0);
   const WorkCompletion first = a.next_completion();

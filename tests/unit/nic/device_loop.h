@@ -33,10 +33,19 @@ class LoopNet {
  public:
   // Asked for every packet; true: it gets lost.
   using Filter = std::function<bool(const wire::Packet&, PortId, std::uint32_t entropy)>;
-  void set_filter(Filter filter) {
-    const std::lock_guard lock(mutex_);
-    filter_ = std::move(filter);
-  }
+  // The filter holds as long as this, so that what it refers to outlives it: devices go on sending
+  // until they are closed.
+  class FilterScope {
+   public:
+    FilterScope(LoopNet& net, Filter filter) : net_(net) { net_.set_filter(std::move(filter)); }
+    ~FilterScope() { end(); }
+    FilterScope(const FilterScope&) = delete;
+    FilterScope& operator=(const FilterScope&) = delete;
+    void end() { net_.set_filter({}); }
+
+   private:
+    LoopNet& net_;
+  };
 
   struct Box {
     std::deque<LoopPacket> packets;
@@ -73,6 +82,11 @@ class LoopNet {
   }
 
  private:
+  void set_filter(Filter filter) {
+    const std::lock_guard lock(mutex_);
+    filter_ = std::move(filter);
+  }
+
   std::mutex mutex_;
   std::map<wire::IpAddress, Box> boxes_;
   Filter filter_;

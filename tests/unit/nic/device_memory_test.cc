@@ -148,7 +148,7 @@ TEST_F(DeviceMemory, TheLastByteOfAWriteAppearsLast) {
   Arena to(*b.device, b.domain, 16 << 10);
   from.fill(5);
   std::atomic<bool> lose{true};
-  net->set_filter([&](const wire::Packet& packet, PortId, std::uint32_t) {
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId, std::uint32_t) {
     return lose && packet.bth.opcode == wire::Opcode::kWriteFirst;
   });
   ASSERT_EQ(a.post(write(from, to, from.size())), 0);
@@ -168,7 +168,7 @@ TEST_F(DeviceMemory, AHeldByteGoesWithItsRegion) {
   Arena to(*b.device, b.domain, 16 << 10);
   from.fill(6);
   std::atomic<bool> lose{true};
-  net->set_filter([&](const wire::Packet& packet, PortId, std::uint32_t) {
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId, std::uint32_t) {
     return lose && packet.bth.opcode == wire::Opcode::kWriteFirst;
   });
   ASSERT_EQ(a.post(write(from, to, from.size())), 0);
@@ -250,7 +250,7 @@ TEST_F(DeviceMemory, AHeldByteGoesWithItsMapping) {
   Mapping to(b, kKept + kCut);
   from.fill(8);
   std::atomic<bool> lose{true};
-  net->set_filter([&](const wire::Packet& packet, PortId, std::uint32_t) {
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId, std::uint32_t) {
     return lose && packet.bth.opcode == wire::Opcode::kWriteFirst;
   });
   // Only the last byte lies behind the edge.

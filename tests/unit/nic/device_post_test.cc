@@ -119,7 +119,8 @@ TEST_F(DevicePost, TheReceiveQueueFillsAndEmpties) {
 TEST_F(DevicePost, WorkOfAFailedQueuePairIsFlushedInOrder) {
   make_pair();
   Arena from(*a.device, a.domain, 64);
-  net->set_filter([](const wire::Packet&, PortId, std::uint32_t) { return true; });
+  LoopNet::FilterScope filter(*net,
+                              [](const wire::Packet&, PortId, std::uint32_t) { return true; });
   ASSERT_EQ(a.post_receive(100), 0);
   for (std::uint64_t i = 0; i < 4; ++i)
     ASSERT_EQ(a.post(write(from, from, 8, i)), 0);

@@ -94,11 +94,11 @@ TEST_F(DeviceWrite, SurvivesLoss) {
   Arena to(*b.device, b.domain, 1 << 20);
   from.fill(5);
   std::atomic<unsigned> count{0};
-  net->set_filter([&](const wire::Packet&, PortId, std::uint32_t) { return ++count % 17 == 0; });
+  LoopNet::FilterScope filter(
+      *net, [&](const wire::Packet&, PortId, std::uint32_t) { return ++count % 17 == 0; });
   ASSERT_EQ(a.post(write(from, to, 1 << 20)), 0);
   EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
   EXPECT_EQ(to.first_wrong(0, to.size(), 5), to.size());
-  net->set_filter({});
 }
 
 TEST_F(DeviceWrite, ReachesMemoryRegisteredUnderAnotherAddress) {
