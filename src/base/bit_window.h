@@ -35,12 +35,12 @@ class BitWindow {
     words_[word(seq, lane)] &= ~(std::uint64_t{1} << (seq & 63));
   }
 
-  // Clears `count` bits (at most 64) from `seq` on.
-  void clear_run(std::uint64_t seq, unsigned count, unsigned lane = 0) {
+  // Clears `count` bits (at most 64) from `seq` on, in all lanes.
+  void clear_run(std::uint64_t seq, unsigned count) {
     const std::uint64_t run = count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
     const unsigned shift = seq & 63;
-    words_[word(seq, lane)] &= ~(run << shift);
-    if (shift != 0) words_[word(seq + 64, lane)] &= ~(run >> (64 - shift));
+    clear_in_lanes(seq, run << shift);
+    if (shift + count > 64) clear_in_lanes(seq + 64, run >> (64 - shift));
   }
 
   // The 64 bits from `seq` on; bit i stands for seq + i.
@@ -66,6 +66,11 @@ class BitWindow {
   std::size_t memory_bytes() const { return words_.memory_bytes(); }
 
  private:
+  void clear_in_lanes(std::uint64_t seq, std::uint64_t bits) {
+    const std::size_t first = word(seq, 0);
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      words_[first + lane] &= ~bits;
+  }
   // The words of all lanes for the same 64 numbers lie side by side.
   std::size_t word(std::uint64_t seq, unsigned lane) const {
     return ((seq >> 6) & mask_) * kLanes + lane;

@@ -287,9 +287,7 @@ void Responder::pass(unsigned count, Answer& answer) {
       static_cast<unsigned>(std::popcount(bits_.bits64(expected_, kEndsMessageLane) & run));
   messages_closed_ += ended;
   if (ended > 0) answer.acknowledge = true;
-  bits_.clear_run(expected_, count, kReceivedLane);
-  bits_.clear_run(expected_, count, kEndsMessageLane);
-  bits_.clear_run(expected_, count, kHasImmediateLane);
+  bits_.clear_run(expected_, count);
   out_of_order_ -= count;
   expected_ += count;
 }

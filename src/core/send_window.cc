@@ -11,8 +11,9 @@ SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first,
                        std::uint32_t outstanding)
     : mask_(std::bit_ceil(std::max(packets, 128U)) - 1), oldest_(first), next_(first) {
   const auto places = static_cast<std::uint32_t>(mask_ + 1);
-  records_ = FixedArray<Stored>(outstanding == 0 ? packets : std::min(outstanding, packets));
-  index_ = RecordIndex(places, records_.size());
+  const bool for_all = outstanding == 0 || outstanding >= places;
+  records_ = FixedArray<Stored>(for_all ? places : std::min(outstanding, packets));
+  if (!for_all) index_ = RecordIndex(places, records_.size());
   ev_lists_ = FixedArray<PathList>(evs);
   bits_ = BitWindow<kLanes>(places);
   MRC_ASSERT(places < kNil && evs <= kMaxEvsPerQp && !records_.empty());
@@ -61,17 +62,23 @@ void SendWindow::unlink_from_path(std::uint16_t place, const Stored& packet) {
   if (on_path.tail == place) on_path.tail = before;
 }
 
+std::uint32_t SendWindow::take_record(std::uint16_t place) {
+  if (index_.empty()) return place;
+  MRC_ASSERT(free_ != kNil);
+  const std::uint16_t taken = free_;
+  free_ = records_[taken].newer;
+  index_.set(place, taken);
+  return taken;
+}
+
 void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
-  MRC_ASSERT(next_ - oldest_ <= mask_ && free_ != kNil && nominal_bytes <= kMaxNominalBytes);
-  const std::uint16_t self = free_;
-  free_ = records_[self].newer;
-  Stored& packet = records_[self];
+  MRC_ASSERT(next_ - oldest_ <= mask_ && nominal_bytes <= kMaxNominalBytes);
+  Stored& packet = records_[take_record(slot(next_))];
   packet = Stored{.transmissions = 1,
                   .nominal_bytes = static_cast<std::uint16_t>(nominal_bytes),
                   .state = PacketState::kInFlight,
                   .ev = static_cast<std::uint16_t>(ev)};
   stamp(packet, now);
-  index_.set(slot(next_), self);
   link(slot(next_));
   ++next_;
 }
@@ -101,8 +108,9 @@ void SendWindow::acknowledge(Sequence seq) {
 
 void SendWindow::release(Sequence seq) {
   Stored& packet = open_record(seq);
-  packet.newer = free_;
   packet.state = PacketState::kUnused;
+  if (index_.empty()) return;
+  packet.newer = free_;
   free_ = static_cast<std::uint16_t>(index_.at(slot(seq)));
   index_.set(slot(seq), RecordIndex::kNone);
 }

@@ -5,8 +5,9 @@
 // linked twice, in the order of their last transmission: over all paths, which is what time-based
 // loss detection walks, and per EV, because each EV is one FIFO path and what was overtaken there
 // cannot still be on its way. Only packets in flight or lost have a record, so the window may be
-// much longer than the number of records; an acknowledged packet is one bit. The lists name packets
-// by their place in the window, since that tells the sequence number.
+// much longer than the number of records; an acknowledged packet is one bit. With a record for
+// every place in the window there is nothing to look up. The lists name packets by their place,
+// since that tells the sequence number.
 #pragma once
 
 #include <cstddef>
@@ -67,9 +68,10 @@ class SendWindow {
   bool contains(Sequence seq) const { return seq >= oldest_ && seq < next_; }
   // Of an acknowledged packet nothing is known but that.
   PacketRecord record(Sequence seq) const {
-    const std::uint32_t at = index_.at(slot(seq));
+    const std::uint32_t at = record_number(slot(seq));
     if (at == RecordIndex::kNone) return {.state = PacketState::kAcknowledged};
     const Stored& r = records_[at];
+    if (r.state == PacketState::kUnused) return {.state = PacketState::kAcknowledged};
     return {.sent_at = sent_at(r),
             .nominal_bytes = r.nominal_bytes,
             .ev = EvIndex{r.ev},
@@ -151,6 +153,7 @@ class SendWindow {
       bytes_[first] = static_cast<std::uint8_t>(record);
       bytes_[first + 1] = static_cast<std::uint8_t>(record >> 8);
     }
+    bool empty() const { return bytes_.empty(); }
     std::size_t memory_bytes() const { return bytes_.memory_bytes(); }
 
    private:
@@ -192,8 +195,11 @@ class SendWindow {
   PathList& path(EvIndex ev) { return ev_lists_[static_cast<std::size_t>(ev)]; }
   const PathList& path(EvIndex ev) const { return ev_lists_[static_cast<std::size_t>(ev)]; }
   std::uint16_t slot(Sequence seq) const { return static_cast<std::uint16_t>(seq & mask_); }
-  Stored& record_at(std::uint16_t place) { return records_[index_.at(place)]; }
-  const Stored& record_at(std::uint16_t place) const { return records_[index_.at(place)]; }
+  std::uint32_t record_number(std::uint16_t place) const {
+    return index_.empty() ? place : index_.at(place);
+  }
+  Stored& record_at(std::uint16_t place) { return records_[record_number(place)]; }
+  const Stored& record_at(std::uint16_t place) const { return records_[record_number(place)]; }
   Stored& open_record(Sequence seq) { return record_at(slot(seq)); }
   const Stored& open_record(Sequence seq) const { return record_at(slot(seq)); }
   TimeNs sent_at(const Stored& r) const {
@@ -210,11 +216,12 @@ class SendWindow {
   void link(std::uint16_t place);
   void unlink(Sequence seq);
   void unlink_from_path(std::uint16_t place, const Stored& packet);
+  std::uint32_t take_record(std::uint16_t place);
   void release(Sequence seq);
 
   FixedArray<Stored> records_;  // in no order; the free ones are linked by `newer`
-  RecordIndex index_;
-  std::uint16_t free_ = kNil;  // a record
+  RecordIndex index_;           // empty when there is a record for every place
+  std::uint16_t free_ = kNil;   // a record; not used without the index
   FixedArray<PathList> ev_lists_;
   List order_;
   BitWindow<kLanes> bits_;

@@ -199,7 +199,7 @@ class Model {
 };
 
 TEST(SendWindow, AgreesWithASlowModelOverLongRandomRuns) {
-  for (const std::uint32_t records : {0U, 40U, 254U, 255U}) {
+  for (const std::uint32_t records : {0U, 40U, 254U, 255U, 256U}) {
     Model model(records);
     Prng prng(11);
     for (TimeNs now = 0; now < 30'000; ++now) {

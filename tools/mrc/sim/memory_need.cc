@@ -63,29 +63,36 @@ std::uint64_t grown_since(std::uint64_t before) {
   return now > before ? now - before : 0;
 }
 
-// Builds two hosts, then many, and lets the two talk over many connections.
+// What two hosts take after they have talked over so many connections.
+std::uint64_t grown_by_talk(sim::SimConfig pair, unsigned connections) {
+  pair.workload.connections = connections;
+  pair.workload.bytes = connections;
+  const std::uint64_t start = heap_bytes();
+  sim::Simulation simulation(pair);
+  simulation.run();
+  return grown_since(start);
+}
+
+// What so many hosts take that nobody talks to, and two more.
+std::uint64_t grown_by_hosts(sim::SimConfig pair, unsigned idle) {
+  pair.topology.hosts = idle + 2;
+  pair.workload.destination = idle + 1;
+  const std::uint64_t start = heap_bytes();
+  const sim::Simulation simulation(pair);
+  return grown_since(start);
+}
+
+// Differences between few and many, in which what a simulation has once does not count.
 UnitCosts measure(const sim::SimConfig& config) {
   constexpr unsigned kConnections = 32;
   constexpr unsigned kIdleHosts = 64;
-  sim::SimConfig small = sim::alone(config, 1);
-  small.workload.connections = kConnections;
-  small.workload.bytes = kConnections;
-  const std::uint64_t start = heap_bytes();
-  UnitCosts costs;
-  std::uint64_t two_hosts = 0;
-  {
-    sim::Simulation simulation(small);
-    two_hosts = grown_since(start);
-    simulation.run();
-    const std::uint64_t after = grown_since(start);
-    costs.connection_end = (after > two_hosts ? after - two_hosts : 0) / (2 * kConnections);
-  }
-  small.topology.hosts = kIdleHosts + 2;
-  small.workload.destination = kIdleHosts + 1;
-  const sim::Simulation many(small);
-  const std::uint64_t many_hosts = grown_since(start);
-  costs.host = (many_hosts > two_hosts ? many_hosts - two_hosts : 0) / kIdleHosts;
-  return costs;
+  const sim::SimConfig pair = sim::alone(config, 1);
+  const auto part = [](std::uint64_t few, std::uint64_t many, unsigned more) {
+    return (many > few ? many - few : 0) / more;
+  };
+  return {.host = part(grown_by_hosts(pair, 0), grown_by_hosts(pair, kIdleHosts), kIdleHosts),
+          .connection_end = part(grown_by_talk(pair, 1), grown_by_talk(pair, 1 + kConnections),
+                                 2 * kConnections)};
 }
 
 std::uint64_t total(const sim::SimConfig& config, const Counts& n, const UnitCosts& costs) {
@@ -100,12 +107,7 @@ std::uint64_t total(const sim::SimConfig& config, const Counts& n, const UnitCos
          (config.verify ? n.bytes : 0);
 }
 
-}  // namespace
-
-std::uint64_t memory_need_bytes(const sim::SimConfig& config) {
-  return total(config, count(config), measure(config));
-}
-
+// What the system says it can still give; 0 = it does not say.
 std::uint64_t memory_available_bytes() {
   std::ifstream file("/proc/meminfo");
   std::string key;
@@ -115,6 +117,8 @@ std::uint64_t memory_available_bytes() {
     if (key == "MemAvailable:") return kib * 1024;
   return 0;
 }
+
+}  // namespace
 
 void check_memory(const sim::SimConfig& config) {
   const std::uint64_t available = memory_available_bytes();

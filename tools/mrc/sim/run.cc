@@ -1,12 +1,12 @@
 #include "sim/run.h"
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 
 #include "sim/pcapng_capture.h"
 #include "sim/simulation.h"
@@ -21,10 +21,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// getrusage() would count what the process was before it became this program.
 std::uint64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  std::ifstream file("/proc/self/status");
+  std::string line;
+  while (std::getline(file, line))
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  return 0;
 }
 
 std::string progress_details(const sim::Progress& p, double seconds) {
