@@ -96,9 +96,10 @@ struct QpInit {
   std::uint16_t ev_min_active = 0;  // 0 = a quarter of the profile
   std::uint16_t active_evs = 0;     // 0 = all; the rest are backups
   // To see what a part of the protocol is worth, it can be left out.
-  bool oblivious = false;   // spray without regard to marks, trims and late packets
-  bool probes = true;       // without: only the retry timer asks
-  bool ev_counters = true;  // packets sent, lost and marked for each EV, 12 bytes
+  bool oblivious = false;  // spray without regard to marks, trims and late packets
+  bool probes = true;      // without: only the retry timer asks
+  // Packets sent, lost and marked, counted for each EV: 12 bytes each, if anybody will ask.
+  bool ev_counters = true;
 };
 
 // INIT -> RTR: what we are as a responder.
@@ -124,7 +125,8 @@ struct QpReadyToSend {
   std::uint16_t max_wimm = 128;  // immediates the peer can stash
   std::uint8_t mpr = kDefaultWindowUnits;
   // At most so many packets sent and not acknowledged, whatever the window; 0 = as many as it
-  // holds. Each costs 20 bytes, each PSN of the window two.
+  // holds. Each costs 16 bytes, and with a limit each PSN of the window one, or two from 255 packets
+  // on.
   std::uint16_t max_outstanding = 0;
   std::uint8_t timeout = 8;  // 1.024 us * 2^timeout
   std::uint8_t linear_retries = kMaxLinearRetries;

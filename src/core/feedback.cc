@@ -141,8 +141,8 @@ bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflect
   const DurationNs rtt = round_trip(now, sent_at, reflected);
   if (rtt == 0) return false;
   rtt_.add(rtt);
-  const bool may_be_shorter = full_size || links_.cc == nullptr;
-  sample.rtt_ns = may_be_shorter ? rtt : std::max(rtt, links_.cc->base_rtt_ns());
+  const bool as_measured = full_size || links_.cc == nullptr;
+  sample.rtt_ns = as_measured ? rtt : std::max(rtt, links_.cc->base_rtt_ns());
   return true;
 }
 
