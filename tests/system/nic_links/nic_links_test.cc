@@ -64,6 +64,9 @@ class Namespace {
   Descriptor descriptor_;
 };
 
+constexpr PortMask kBoth = PortMask::first(2);
+constexpr PortMask kFirst = PortMask::first(1);
+
 // Two hosts with two planes between them.
 class Links : public ::testing::Test {
  protected:
@@ -96,7 +99,11 @@ class Links : public ::testing::Test {
     side.enter();
     const DeviceConfig config = device(ip);
     (&side == &left_ ? left_gid_ : right_gid_) = config.planes[0].address;
-    return must_open(config);
+    auto backend = must_open(config);
+    // The kernel announces the carrier of a new link when it gets round to it, which may be after
+    // the device has looked.
+    EXPECT_TRUE(becomes(*backend, side, kBoth));
+    return backend;
   }
 
   // Whether a packet on that port arrives, tried for a while: neighbours have to be found first.
@@ -136,9 +143,6 @@ class Links : public ::testing::Test {
   wire::IpAddress left_gid_;
   wire::IpAddress right_gid_;
 };
-
-constexpr PortMask kBoth = PortMask::first(2);
-constexpr PortMask kFirst = PortMask::first(1);
 
 TEST_F(Links, PacketsCrossEveryPlaneInBothIpVersions) {
   for (const std::string ip : {"ipv4", "ipv6"}) {
