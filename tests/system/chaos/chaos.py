@@ -80,6 +80,10 @@ class Pair:
         elif all(program.poll() is not None for program in self.programs.values()):
             self.finish()
             return
+        elif self.killed and client is not None and client.poll() is not None:
+            # A client killed before it has called leaves a server that would wait for ever.
+            if programs.is_listening(self.port):
+                server.terminate()
         if now > self.deadline:
             raise Problem(f"{self}: no end after {PATIENCE_S} s")
 
