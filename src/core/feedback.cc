@@ -99,7 +99,12 @@ DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
   }
   sample.acked_bytes = settled_bytes_;
   links_.cc->on_ack(sample);
-  note_feedback(now);
+  // What we hear about abandoned paths does not put off the question about the work in hand.
+  if (answers_revival(sack) && settled_bytes_ == 0) {
+    note_life(now);
+  } else {
+    note_feedback(now);
+  }
   detect_losses(now, view);
   return DropReason::kNone;
 }
@@ -212,10 +217,16 @@ void Requester::settle_bitmap(TimeNs now, const SackView& view) {
   }
 }
 
-void Requester::note_feedback(TimeNs now) {
-  activity_at_ = heard_at_ = now;
+// The peer is there, so that it may be asked without backing off.
+void Requester::note_life(TimeNs now) {
+  heard_at_ = now;
   tail_probes_ = 0;
-  tail_probe_due_ = false;
+}
+
+void Requester::note_feedback(TimeNs now) {
+  note_life(now);
+  activity_at_ = now;
+  tail_probe_due_ = hedged_in_silence_ = false;
 }
 
 Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {

@@ -112,8 +112,12 @@ void Requester::expire_probes(TimeNs now) {
   }
 }
 
+bool Requester::answers_revival(const wire::Sack& sack) {
+  return sack.probe_answer && (sack.offset_or_probe_id & kRevivalProbe) != 0;
+}
+
 DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample) {
-  if ((sack.offset_or_probe_id & kRevivalProbe) != 0) return on_revival_answer(now, sack);
+  if (answers_revival(sack)) return on_revival_answer(now, sack);
   for (PendingProbe& probe : probes_) {
     if (probe.ev == kNoEv || probe.id != sack.offset_or_probe_id) continue;
     if (!links_.paths->profile().matches(probe.ev, sack.entropy)) break;

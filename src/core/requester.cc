@@ -66,7 +66,7 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
   completed_ = segmented_ = posted_;
   message_open_ = started_ = probing_ = false;
   condemned_ = kNoMessage;
-  tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
+  hedged_in_silence_ = tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
 
 void Requester::reset() {
@@ -263,9 +263,11 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
 // --- Timers
 // ----------------------------------------------------------------------------------------
 
+DurationNs Requester::shortest_retry() const { return kTimeoutUnitNs << setup_.rts.timeout; }
+
 DurationNs Requester::retry_base() const {
-  const DurationNs configured = kTimeoutUnitNs << setup_.rts.timeout;
-  return std::max({configured, 2 * rtt_.smoothed() + 4 * rtt_.variation(), 4 * links_.jitter_ns});
+  return std::max(
+      {shortest_retry(), 2 * rtt_.smoothed() + 4 * rtt_.variation(), 4 * links_.jitter_ns});
 }
 
 // As many waits of the base length as there are linear tries, then one doubling per exponential
@@ -278,24 +280,27 @@ DurationNs Requester::retry_interval() const {
   return std::min(retry_base() << std::min(beyond_linear, allowed), kMaxRetryIntervalNs);
 }
 
+// The variation of a few samples is a guess, and an early question costs little: two round trips
+// at most, and what the ends add.
 DurationNs Requester::tail_probe_delay() const {
-  const DurationNs once =
-      rtt_.smoothed() + 4 * rtt_.variation() + rtt_.minimum() / 4 + links_.jitter_ns;
+  const DurationNs varied = std::min(4 * rtt_.variation(), rtt_.smoothed());
+  const DurationNs once = rtt_.smoothed() + varied + rtt_.minimum() / 4 + links_.jitter_ns;
   return std::min(once << std::min<unsigned>(tail_probes_, kMaxBackoffShift), kMaxTailProbeDelayNs);
 }
 
 TimeNs Requester::deadline() const {
   if (!probing_) return kNever;
-  TimeNs at = std::min(paced_until_, probes_expire_at_);
-  if (work_outstanding() && !MRC_BUG(kNoRetryTimer)) {
-    at = std::min(at, progress_at_ + retry_interval());
+  TimeNs at = std::min({paced_until_, probes_expire_at_, hedge_time()});
+  if (links_.probes) {
+    if (awaiting_feedback() && !tail_probe_due_ && !MRC_BUG(kNoTailProbe)) {
+      at = std::min(at, activity_at_ + tail_probe_delay());
+    }
+    if (!revival_due_) at = std::min(at, links_.paths->next_probe_time());
   }
-  if (!links_.probes) return at;
-  if (awaiting_feedback() && !tail_probe_due_ && !MRC_BUG(kNoTailProbe)) {
-    at = std::min(at, activity_at_ + tail_probe_delay());
-  }
-  if (!revival_due_) at = std::min(at, links_.paths->next_probe_time());
-  return at;
+  if (!work_outstanding() || MRC_BUG(kNoRetryTimer)) return at;
+  // Mostly something else is due long before, and the interval need not be known.
+  if (at <= progress_at_ + shortest_retry()) return at;
+  return std::min(at, progress_at_ + retry_interval());
 }
 
 Requester::Verdict Requester::on_timer(TimeNs now) {
@@ -303,6 +308,7 @@ Requester::Verdict Requester::on_timer(TimeNs now) {
   expire_probes(now);
   if (paced_until_ <= now) paced_until_ = kNever;
   if (links_.paths->next_probe_time() <= now) revival_due_ = true;
+  if (hedge_time() <= now) hedge_in_silence(now);
   if (awaiting_feedback() && !tail_probe_due_ && now >= activity_at_ + tail_probe_delay()) {
     tail_probe_due_ = true;
     ++tail_probes_;

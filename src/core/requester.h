@@ -15,7 +15,8 @@
 //               is not blamed, since the SACK may have been what was lost
 //   time-out    nothing made progress for the retry interval; at first one packet asks, where the
 //               peer may be away (docs/adr/0013-jitter-of-the-ends.md)
-// What is not lost but late, and holds up everything else, is sent once more on another path.
+// What is not lost but late, and holds up everything else, is sent once more on another path; the
+// first such packet without waiting for feedback (docs/adr/0010-late-is-not-lost.md).
 //
 // A message that the peer refuses, and lives on (docs/adr/0005), is condemned: nothing of it or
 // behind it is sent any more, and the queue pair fails when all before it is complete. So what was
@@ -191,6 +192,7 @@ class Requester {
   bool awaiting_feedback() const {
     return started_ && (window_->in_flight() > 0 || completed_ < segmented_);
   }
+  DurationNs shortest_retry() const;
   DurationNs retry_base() const;
   DurationNs retry_interval() const;
   DurationNs tail_probe_delay() const;
@@ -208,6 +210,7 @@ class Requester {
   void settle_bitmap(TimeNs now, const SackView& view);
   void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
   void settle_up_to(TimeNs now, Sequence last);
+  void note_life(TimeNs now);
   void note_feedback(TimeNs now);
   DropReason acknowledge(TimeNs now, Psn psn, std::uint32_t messages_done);
   bool add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, bool full_size,
@@ -221,6 +224,9 @@ class Requester {
   void detect_losses(TimeNs now, const SackView& view);
   void detect_by_path_order(TimeNs now, const SackView& view);
   void detect_by_time(TimeNs now, const SackView& view);
+  DurationNs hedge_delay() const;
+  TimeNs hedge_time() const;
+  void hedge_in_silence(TimeNs now);
   void declare_lost(TimeNs now, Sequence seq, LossCause cause);
   void note_spurious(const PacketRecord& packet, TimeNs now);
   void widen_allowance(const PacketRecord& packet, TimeNs now);
@@ -229,6 +235,7 @@ class Requester {
   DurationNs reorder_allowance() const { return path_spread() * reorder_scale_; }
 
   // probes.cc
+  static bool answers_revival(const wire::Sack& sack);
   void expire_probes(TimeNs now);
   std::uint16_t remember_probe(TimeNs now, EvIndex ev);
   DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
@@ -275,6 +282,7 @@ class Requester {
   TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
   std::int64_t settled_bytes_ = 0;  // by the feedback being handled
 
+  bool hedged_in_silence_ = false;  // since the last feedback
   bool tail_probe_due_ = false;
   bool revival_due_ = false;
   bool reverse_check_due_ = false;
