@@ -52,14 +52,16 @@ void Requester::detect_by_path_order(TimeNs now, const SackView& view) {
   }
 }
 
-// At the end of the work nothing may come that tells of a late packet. While nothing is heard, and
-// for longer than paths differ, one is hedged: the answer to it tells about the others.
+// A packet on a slow path is not waited for much longer than the others took.
+DurationNs Requester::hedge_delay() const { return rtt_.smoothed() + path_spread(); }
+
+// At the end of the work nothing may come that tells of a late packet. While nothing is heard one
+// is hedged: the answer to it tells about the others.
 TimeNs Requester::hedge_time() const {
   if (segmented_ != posted_ || hedged_in_silence_ || !started_) return kNever;
   if (window_->in_flight() == 0 || !rtt_.has_sample()) return kNever;
   const PacketRecord& packet = window_->record(window_->earliest_sent());
-  if (packet.transmissions > 1) return kNever;
-  return std::max(packet.sent_at + rtt_.smoothed(), activity_at_) + path_spread();
+  return packet.transmissions == 1 ? packet.sent_at + hedge_delay() : kNever;
 }
 
 void Requester::hedge_in_silence(TimeNs now) {
@@ -77,7 +79,7 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
     const PacketRecord& packet = window_->record(seq);
     // By how much it was sent before something that is known to have arrived.
     const DurationNs lead = newest_arrival_sent_at_ - packet.sent_at;
-    const bool late = hedging && now - packet.sent_at >= rtt_.smoothed() + path_spread();
+    const bool late = hedging && now - packet.sent_at >= hedge_delay();
     if (lead < allowance && !late) break;
     const Sequence following = window_->sent_after(seq);
     // A path that delivers keeps its order: if this packet were gone, a later one would say so.
