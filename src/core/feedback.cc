@@ -226,7 +226,7 @@ void Requester::note_life(TimeNs now) {
 void Requester::note_feedback(TimeNs now) {
   note_life(now);
   activity_at_ = now;
-  tail_probe_due_ = hedged_in_silence_ = false;
+  tail_probe_due_ = hedged_since_feedback_ = false;
 }
 
 Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {

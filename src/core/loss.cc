@@ -55,17 +55,17 @@ void Requester::detect_by_path_order(TimeNs now, const SackView& view) {
 // A packet on a slow path is not waited for much longer than the others took.
 DurationNs Requester::hedge_delay() const { return rtt_.smoothed() + path_spread(); }
 
-// At the end of the work nothing may come that tells of a late packet. While nothing is heard one
-// is hedged: the answer to it tells about the others.
+// At the end of the work nothing may come that tells of a late packet. So the clock hedges one, and
+// no other before the next feedback, which tells about them.
 TimeNs Requester::hedge_time() const {
-  if (segmented_ != posted_ || hedged_in_silence_ || !started_) return kNever;
+  if (segmented_ != posted_ || hedged_since_feedback_ || !started_) return kNever;
   if (window_->in_flight() == 0 || !rtt_.has_sample()) return kNever;
   const PacketRecord& packet = window_->record(window_->earliest_sent());
   return packet.transmissions == 1 ? packet.sent_at + hedge_delay() : kNever;
 }
 
-void Requester::hedge_in_silence(TimeNs now) {
-  hedged_in_silence_ = true;
+void Requester::hedge_by_clock(TimeNs now) {
+  hedged_since_feedback_ = true;
   declare_lost(now, window_->earliest_sent(), LossCause::kLate);
 }
 

@@ -66,7 +66,7 @@ void Requester::stop(CompletionStatus status, Sequence culprit) {
   completed_ = segmented_ = posted_;
   message_open_ = started_ = probing_ = false;
   condemned_ = kNoMessage;
-  hedged_in_silence_ = tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
+  hedged_since_feedback_ = tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
 
 void Requester::reset() {
@@ -308,7 +308,7 @@ Requester::Verdict Requester::on_timer(TimeNs now) {
   expire_probes(now);
   if (paced_until_ <= now) paced_until_ = kNever;
   if (links_.paths->next_probe_time() <= now) revival_due_ = true;
-  if (hedge_time() <= now) hedge_in_silence(now);
+  if (hedge_time() <= now) hedge_by_clock(now);
   if (awaiting_feedback() && !tail_probe_due_ && now >= activity_at_ + tail_probe_delay()) {
     tail_probe_due_ = true;
     ++tail_probes_;

@@ -226,7 +226,7 @@ class Requester {
   void detect_by_time(TimeNs now, const SackView& view);
   DurationNs hedge_delay() const;
   TimeNs hedge_time() const;
-  void hedge_in_silence(TimeNs now);
+  void hedge_by_clock(TimeNs now);
   void declare_lost(TimeNs now, Sequence seq, LossCause cause);
   void note_spurious(const PacketRecord& packet, TimeNs now);
   void widen_allowance(const PacketRecord& packet, TimeNs now);
@@ -282,7 +282,7 @@ class Requester {
   TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
   std::int64_t settled_bytes_ = 0;  // by the feedback being handled
 
-  bool hedged_in_silence_ = false;  // since the last feedback
+  bool hedged_since_feedback_ = false;  // by the clock
   bool tail_probe_due_ = false;
   bool revival_due_ = false;
   bool reverse_check_due_ = false;
