@@ -98,6 +98,7 @@ struct Endpoint::Impl {
   void queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                     const Answer& answer);
   void queue_ack(TimeNs now, Qp& qp, PortId port);
+  bool queue_insistently(const ControlEntry& entry, const Qp& qp);
   bool queue_control(const ControlEntry& entry);
   void after_event(Qp& qp);
   void after_receive(Qp& qp);

@@ -118,12 +118,7 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   entry.timestamp = probe->timestamp;
   entry.entropy = arrival.entropy;
   entry.arrived_at = now;
-  // Where the way back is in doubt, the same answer is tried on several paths.
-  const unsigned copies = qp.paths->in_doubt() ? kAnswersInDoubt : 1;
-  if (!queue_control(entry)) return DropReason::kQueueFull;
-  for (unsigned i = 1; i < copies && control.size() < control.capacity() / 2; ++i) {
-    queue_control(entry);
-  }
+  if (!queue_insistently(entry, qp)) return DropReason::kQueueFull;
   // A sender that lost our transport ACK asks in this way. One that left just now is on its way.
   const bool on_its_way = config.jitter_ns > 0 && now - qp.acknowledged_at < config.jitter_ns;
   if (!on_its_way && qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
@@ -198,7 +193,11 @@ void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire
     if (write != nullptr && packet.bth.has_timestamp) entry.timestamp = write->timestamp;
     entry.entropy = arrival.entropy;
     entry.arrived_at = now;
-    queue_control(entry);
+    if (entry.kind == kNak) {
+      queue_insistently(entry, qp);
+    } else {
+      queue_control(entry);
+    }
   }
   if (answer.acknowledge) queue_ack(now, qp, arrival.port);
 }
@@ -212,6 +211,17 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
   entry.qp.incarnation = qp.incarnation;
   entry.qp.slot = qp.slot;
   qp.ack_queued = queue_control(entry);
+}
+
+// An answer that may be the only one to come for long. Where the way back is in doubt it is tried
+// on several paths.
+bool Endpoint::Impl::queue_insistently(const ControlEntry& entry, const Qp& qp) {
+  const unsigned copies = qp.paths->in_doubt() ? kAnswersInDoubt : 1;
+  if (!queue_control(entry)) return false;
+  for (unsigned i = 1; i < copies && control.size() < control.capacity() / 2; ++i) {
+    queue_control(entry);
+  }
+  return true;
 }
 
 bool Endpoint::Impl::queue_control(const ControlEntry& entry) {

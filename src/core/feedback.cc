@@ -145,7 +145,7 @@ bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflect
                                AckSample& sample) {
   const DurationNs rtt = round_trip(now, sent_at, reflected);
   if (rtt == 0) return false;
-  rtt_.add(rtt);
+  rtt_.add(now, sent_at, rtt);
   const bool as_measured = full_size || links_.cc == nullptr;
   sample.rtt_ns = as_measured ? rtt : std::max(rtt, links_.cc->base_rtt_ns());
   return true;

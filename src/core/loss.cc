@@ -52,16 +52,15 @@ void Requester::detect_by_path_order(TimeNs now, const SackView& view) {
   }
 }
 
-// A packet on a slow path is not waited for much longer than the others took.
-DurationNs Requester::hedge_delay() const { return rtt_.smoothed() + path_spread(); }
-
-// At the end of the work nothing may come that tells of a late packet. So the clock hedges one, and
-// no other before the next feedback, which tells about them.
+// At the end of the work nothing may come that tells of a late packet. So in silence, for longer
+// than paths differ, the clock hedges one, and no other before the next feedback, which tells about
+// them.
 TimeNs Requester::hedge_time() const {
   if (segmented_ != posted_ || hedged_since_feedback_ || !started_) return kNever;
   if (window_->in_flight() == 0 || !rtt_.has_sample()) return kNever;
   const PacketRecord& packet = window_->record(window_->earliest_sent());
-  return packet.transmissions == 1 ? packet.sent_at + hedge_delay() : kNever;
+  if (packet.transmissions > 1) return kNever;
+  return std::max(packet.sent_at + rtt_.smoothed(), activity_at_) + path_spread();
 }
 
 void Requester::hedge_by_clock(TimeNs now) {
@@ -79,7 +78,7 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
     const PacketRecord& packet = window_->record(seq);
     // By how much it was sent before something that is known to have arrived.
     const DurationNs lead = newest_arrival_sent_at_ - packet.sent_at;
-    const bool late = hedging && now - packet.sent_at >= hedge_delay();
+    const bool late = hedging && now - packet.sent_at >= rtt_.smoothed() + path_spread();
     if (lead < allowance && !late) break;
     const Sequence following = window_->sent_after(seq);
     // A path that delivers keeps its order: if this packet were gone, a later one would say so.

@@ -271,11 +271,22 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
 }
 
 EvIndex PathSet::sweep(PortMask free_ports) {
-  const PortMask ports = free_ports & usable_ports_;
+  for (PortMask ports = free_ports & usable_ports_; !ports.empty();) {
+    Plane& plane = next_control_plane(ports);
+    const EvIndex ev = next_of_sweep(plane);
+    if (ev != kNoEv) return ev;
+    ports = ports.without(plane.port);
+  }
+  return kNoEv;
+}
+
+// Each plane has a place of its own in the sweep: with one for all, EVs whose turn comes while
+// their port is busy would be passed over, and that may be the same ones every time.
+EvIndex PathSet::next_of_sweep(Plane& plane) {
   for (unsigned tries = size(); tries > 0; --tries) {
-    const EvIndex ev{sweep_cursor_};
-    sweep_cursor_ = static_cast<std::uint16_t>((sweep_cursor_ + 1U) % size());
-    if (ports.contains(profile_->port(ev)) && row(ev).state != EvState::kDenied) return ev;
+    const EvIndex ev{plane.sweep_cursor};
+    plane.sweep_cursor = static_cast<std::uint16_t>((plane.sweep_cursor + 1U) % size());
+    if (profile_->port(ev) == plane.port && row(ev).state != EvState::kDenied) return ev;
   }
   return kNoEv;
 }
@@ -301,9 +312,13 @@ EvIndex PathSet::control_ev(Plane& plane, unsigned turn) {
   if (is_trusted && prng_.below(2) == 0) return confirmed;
   std::uint16_t from = plane.control_cursor;
   if (from >= plane.active_end) from = plane.begin;
-  std::uint16_t position = find_good(from, plane.active_end, kNowhere);
-  if (position == kNowhere) position = find_good(plane.begin, from, kNowhere);
-  if (position == kNowhere) position = from;
+  // A mark says which is better of paths that work; without a sign of life each has its turn.
+  std::uint16_t position = from;
+  if (turn < kTrustedControlPackets) {
+    position = find_good(from, plane.active_end, kNowhere);
+    if (position == kNowhere) position = find_good(plane.begin, from, kNowhere);
+    if (position == kNowhere) position = from;
+  }
   plane.control_cursor = after(plane, position);
   return EvIndex{order_[position]};
 }

@@ -167,6 +167,7 @@ class PathSet {
     std::uint16_t newest_bad = kNowhere;
     std::uint16_t control_cursor = 0;
     std::uint16_t control_turn = 0;  // control packets since the last sign of life
+    std::uint16_t sweep_cursor = 0;  // an EV of any plane
     EvIndex confirmed = kNoEv;       // the EV of that sign
   };
 
@@ -198,6 +199,7 @@ class PathSet {
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
   Plane& next_control_plane(PortMask candidates);
   EvIndex control_ev(Plane& plane, unsigned turn);
+  EvIndex next_of_sweep(Plane& plane);
 
   // Moving EVs between the parts of their plane.
   bool is_good(unsigned position) const {
@@ -252,7 +254,6 @@ class PathSet {
   unsigned next_port_ = 0;  // breaks ties of load; a port - 1
   unsigned next_control_plane_ = 0;
   std::uint16_t min_active_ = 0;
-  std::uint16_t sweep_cursor_ = 0;
   EvIndex confirmed_ = kNoEv;       // the EV of the last sign of life
   EvIndex stay_ev_ = kNoEv;         // the EV of the last new packet
   std::uint16_t stay_left_ = 0;     // packets that may follow it there

@@ -224,7 +224,6 @@ class Requester {
   void detect_losses(TimeNs now, const SackView& view);
   void detect_by_path_order(TimeNs now, const SackView& view);
   void detect_by_time(TimeNs now, const SackView& view);
-  DurationNs hedge_delay() const;
   TimeNs hedge_time() const;
   void hedge_by_clock(TimeNs now);
   void declare_lost(TimeNs now, Sequence seq, LossCause cause);

@@ -25,19 +25,27 @@ constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflec
   return std::max<DurationNs>(elapsed - service, 1);
 }
 
+// Answers that come far too late say little about the next ones: many may have waited for the same
+// thing. Together they are one sample, of limited weight; what was sent after that is believed.
 class RttEstimator {
  public:
   // `initial` stands in until the first sample.
   explicit RttEstimator(DurationNs initial = 12 * kMicrosecondNs)
       : smoothed_(initial), variation_(initial / 2), minimum_(initial) {}
 
-  void add(DurationNs sample) {
+  // The round trip of something that was sent at `sent_at` and answered now.
+  void add(TimeNs now, TimeNs sent_at, DurationNs sample) {
     if (!has_sample_) {
       smoothed_ = sample;
       variation_ = sample / 2;
       minimum_ = sample;
       has_sample_ = true;
       return;
+    }
+    if (sample > kMostTimesLonger * smoothed_) {
+      if (sent_at < held_up_at_) return;
+      held_up_at_ = now;
+      sample = kMostTimesLonger * smoothed_;
     }
     const DurationNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
@@ -51,9 +59,12 @@ class RttEstimator {
   DurationNs minimum() const { return minimum_; }
 
  private:
+  static constexpr DurationNs kMostTimesLonger = 8;
+
   DurationNs smoothed_;
   DurationNs variation_;
   DurationNs minimum_;
+  TimeNs held_up_at_ = 0;  // when the last answer came that was far too late
   bool has_sample_ = false;
 };
 

@@ -114,9 +114,10 @@ void Checker::check_end(EndRef ref) {
   check_path_order(ref, status);
 }
 
-// Paths that work again are found again.
+// Paths that work again are found again. A queue pair that the program failed while it had nothing
+// to report looks for none; check_status has seen that it was doomed.
 void Checker::check_paths_recovered(EndRef ref, const core::QpStatus& status) {
-  if (world_.stage.swarm.one_path_for_ever) return;
+  if (world_.stage.swarm.one_path_for_ever || status.state == core::QpState::kError) return;
   MRC_CHECK(status.bad_evs == 0,
             "%u EVs of queue pair %06x are still called bad after a long quiet time",
             status.bad_evs, hex(world_.model.end(ref).config.number));

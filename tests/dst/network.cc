@@ -175,6 +175,7 @@ void Network::send(const Sending& sending) {
     flight.marked = true;
     stage_.count(Fault::kEcnAlways);
   }
+  if (path.slow != 0) stage_.count(Fault::kSlowPath);
   if (path.corrupts != 0) corrupt(flight);
   Queue& spine = spines_[path.spine];
   if (pass_queue(spine, flight, false) == Verdict::kDropped) {
@@ -186,10 +187,6 @@ void Network::send(const Sending& sending) {
     TimeNs& last = path.last_arrival[lane(flight, stage_.swarm.retransmissions_overtake)];
     arrives = std::max(arrives, last);
     last = arrives;
-  }
-  if (path.slow != 0) {
-    stage_.count(Fault::kSlowPath);
-    longest_detour_ns_ = std::max(longest_detour_ns_, arrives - stage_.now);
   }
   stage_.queue.push(arrives, Happening::kLastHop, sending.slot);
 }

@@ -75,8 +75,6 @@ class Network {
 
   // No two packets that are under way can be further apart than this in a healthy network.
   DurationNs longest_transit_ns() const;
-  // The longest that a packet has been under way on a slow path so far.
-  DurationNs longest_detour_ns() const { return longest_detour_ns_; }
   DurationNs serialization_ns(std::uint64_t bits_per_second, std::uint32_t bytes) const;
 
  private:
@@ -106,7 +104,6 @@ class Network {
   std::array<unsigned, kMaxPorts> plane_dead_{};
   std::vector<std::array<unsigned, kMaxPorts>> port_dead_;
   std::vector<Survivors> survivors_;
-  DurationNs longest_detour_ns_ = 0;
 };
 
 // Cuts a write down to what a switch keeps of it. False if its bytes are too damaged for that.

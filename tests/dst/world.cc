@@ -135,9 +135,6 @@ DurationNs World::derive_drain_bound() const {
     longest_timer = std::max(longest_timer, timer);
     bytes += (flow.posted_packets() - flow.contiguous()) * (end.rtr.path_mtu + 128);
   }
-  // An estimate of the round trip and its variation that a slow path has spoilt: the retry interval
-  // is at least 2 and 4 times these.
-  longest_timer = std::max(longest_timer, (2 + 4) * 2 * network.longest_detour_ns());
   const DurationNs backoff = 2 * stage.swarm.fault_phase_ns + 32 * longest_timer;
   const std::uint64_t slowest =
       std::min(stage.swarm.port_bits_per_second, stage.swarm.spine_bits_per_second);

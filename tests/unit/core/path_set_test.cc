@@ -451,6 +451,51 @@ TEST(PathSetControl, FindsAnEvOnAnyPortOfTheProfileAsALastResort) {
   EXPECT_EQ(paths.set.choose_control(PortMask(), port_at(1)), kNoEv);
 }
 
+TEST(PathSetControl, GivesMarkedPathsTheirTurnWithoutASignOfLife) {
+  Paths paths(1, 4);
+  paths.set.on_marked(ev_at(2));
+  unsigned marked = 0;
+  for (unsigned i = 0; i < 64; ++i) {
+    if (paths.set.choose_control(kAllPorts, port_at(1)) == ev_at(2)) ++marked;
+  }
+  EXPECT_GE(marked, 10U);
+  EXPECT_EQ(paths.set.state(ev_at(2)), kSkip);
+}
+
+// Three packets at a time, one on each port: whose port is busy must not lose its turn.
+TEST(PathSetSweep, ReachesEveryEvThoughPortsAreBusyInTheSameOrderEveryTime) {
+  std::vector<EvEntry> entries;
+  for (const unsigned port : {1U, 2U, 3U, 3U, 3U, 1U, 3U, 3U}) {
+    entries.push_back(
+        {.entropy = 0x1000 + static_cast<std::uint32_t>(entries.size()), .port = port_at(port)});
+  }
+  Paths paths(EvProfile::create(entries).value());
+  std::vector<unsigned> used(entries.size());
+  for (unsigned round = 0; round < 10; ++round) {
+    for (PortMask free = PortMask::first(3); !free.empty();) {
+      const EvIndex ev = paths.set.sweep(free);
+      ASSERT_NE(ev, kNoEv);
+      ++used[index_of(ev)];
+      free = free.without(paths.profile.port(ev));
+    }
+  }
+  EXPECT_EQ(used, (std::vector<unsigned>{5, 10, 2, 2, 2, 5, 2, 2}));
+}
+
+TEST(PathSetSweep, LeavesOutDeniedEvsAndDownPorts) {
+  Paths paths(2, 2);
+  paths.set.set_denied(ev_at(0), true, 0);
+  paths.set.on_lost(ev_at(2), 0);
+  EXPECT_EQ(paths.set.sweep(PortMask(0b01)), ev_at(2)) << "bad ones are meant";
+  EXPECT_EQ(paths.set.sweep(PortMask(0b01)), ev_at(2));
+  paths.set.set_denied(ev_at(2), true, 0);
+  EXPECT_EQ(paths.set.sweep(PortMask(0b01)), kNoEv);
+  EXPECT_EQ(paths.profile.port(paths.set.sweep(kAllPorts)), port_at(2))
+      << "no EV of port 1 is left";
+  paths.set.set_usable_ports(PortMask(0b01));
+  EXPECT_EQ(paths.set.sweep(kAllPorts), kNoEv);
+}
+
 TEST(PathSetMemory, IsSmallAndDoesNotGrowInUse) {
   for (const unsigned evs : {128U, 1024U}) {
     Paths paths(4, evs / 4);

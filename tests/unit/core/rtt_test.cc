@@ -1,0 +1,91 @@
+// The estimate of the round trip: smooth, and not moved far by answers that were held up.
+#include "core/rtt.h"
+
+#include <gtest/gtest.h>
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kUsual = 30 * kMicrosecondNs;
+constexpr DurationNs kHeldUp = 27 * kMillisecondNs;
+
+// An estimator that has seen enough of the usual round trips; the next is sent at `now`.
+struct Settled {
+  Settled() {
+    for (unsigned i = 0; i < 100; ++i)
+      exchange(kUsual);
+  }
+  // Sends something now, which is answered after `rtt`.
+  void exchange(DurationNs rtt) {
+    const TimeNs sent_at = now;
+    now += rtt;
+    estimate.add(now, sent_at, rtt);
+  }
+  RttEstimator estimate{12 * kMicrosecondNs};
+  TimeNs now = 0;
+};
+
+TEST(Rtt, TakesTheFirstSampleAsItIs) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  EXPECT_FALSE(estimate.has_sample());
+  EXPECT_EQ(estimate.smoothed(), 12 * kMicrosecondNs);
+  estimate.add(kUsual, 0, kUsual);
+  EXPECT_TRUE(estimate.has_sample());
+  EXPECT_EQ(estimate.smoothed(), kUsual);
+  EXPECT_EQ(estimate.variation(), kUsual / 2);
+  EXPECT_EQ(estimate.minimum(), kUsual);
+}
+
+TEST(Rtt, MovesAnEighthOfTheWay) {
+  RttEstimator estimate;
+  estimate.add(8'000, 0, 8'000);
+  estimate.add(24'000, 8'000, 16'000);
+  EXPECT_EQ(estimate.smoothed(), 9'000);
+  EXPECT_EQ(estimate.variation(), 4'000 + (8'000 - 4'000) / 4);
+  EXPECT_EQ(estimate.minimum(), 8'000);
+  estimate.add(25'000, 24'000, 1'000);
+  EXPECT_EQ(estimate.smoothed(), 8'000);
+  EXPECT_EQ(estimate.minimum(), 1'000);
+}
+
+TEST(Rtt, AnswersHeldUpTogetherCountOnce) {
+  Settled once;
+  once.exchange(kHeldUp);
+  EXPECT_LE(once.estimate.smoothed(), 2 * kUsual);
+
+  Settled many;
+  const TimeNs sent_at = many.now;
+  for (unsigned i = 0; i < 50; ++i) {
+    const TimeNs answered_at = sent_at + kHeldUp + i;
+    many.estimate.add(answered_at, sent_at + i, kHeldUp);
+  }
+  EXPECT_EQ(many.estimate.smoothed(), once.estimate.smoothed());
+  EXPECT_EQ(many.estimate.variation(), once.estimate.variation());
+}
+
+TEST(Rtt, LongerRoundTripsAreBelievedWhenTheyGoOn) {
+  Settled settled;
+  for (unsigned i = 0; i < 40; ++i)
+    settled.exchange(kHeldUp);
+  EXPECT_GT(settled.estimate.smoothed(), kHeldUp * 9 / 10);
+  EXPECT_LE(settled.estimate.smoothed(), kHeldUp);
+  EXPECT_EQ(settled.estimate.minimum(), kUsual);
+}
+
+TEST(RoundTrip, LeavesOutTheTimeAtThePeer) {
+  constexpr TimeNs kSentAt = 1'000 * kTickNs;
+  constexpr auto kStamp = ticks_at(kSentAt);
+  EXPECT_EQ(round_trip(kSentAt + 100 * kTickNs, kSentAt, kStamp), 100 * kTickNs);
+  EXPECT_EQ(round_trip(kSentAt + 100 * kTickNs, kSentAt, kStamp + 30), 70 * kTickNs);
+}
+
+TEST(RoundTrip, RefusesStampsOfAnotherTransmission) {
+  constexpr TimeNs kSentAt = 1'000 * kTickNs;
+  constexpr auto kStamp = ticks_at(kSentAt);
+  EXPECT_EQ(round_trip(kSentAt + 100 * kTickNs, kSentAt, kStamp - 1), 0);
+  EXPECT_EQ(round_trip(kSentAt + 100 * kTickNs, kSentAt, kStamp + 102), 0);
+  EXPECT_EQ(round_trip(kSentAt, kSentAt, kStamp), 0);
+}
+
+}  // namespace
+}  // namespace mrc::core
