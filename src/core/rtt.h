@@ -35,13 +35,7 @@ class RttEstimator {
 
   // The round trip of something that was sent at `sent_at` and answered now.
   void add(TimeNs now, TimeNs sent_at, DurationNs sample) {
-    if (!has_sample_) {
-      smoothed_ = sample;
-      variation_ = sample / 2;
-      minimum_ = sample;
-      has_sample_ = true;
-      return;
-    }
+    if (!has_sample_) return start(std::min(sample, kMostTimesExpected * smoothed_));
     if (sample > kMostTimesLonger * smoothed_) {
       if (sent_at < held_up_at_) return;
       held_up_at_ = now;
@@ -60,6 +54,13 @@ class RttEstimator {
 
  private:
   static constexpr DurationNs kMostTimesLonger = 8;
+  static constexpr DurationNs kMostTimesExpected = 64;  // what was expected is only a guess
+
+  void start(DurationNs sample) {
+    smoothed_ = minimum_ = sample;
+    variation_ = sample / 2;
+    has_sample_ = true;
+  }
 
   DurationNs smoothed_;
   DurationNs variation_;

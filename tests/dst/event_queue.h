@@ -1,8 +1,10 @@
-// Virtual time: a heap of things that will happen, in the total order (time, order of scheduling).
+// Virtual time: a heap of things that will happen, in the total order (time, time at which it was
+// first due, order of scheduling): what was put off keeps its place in the queue.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "base/types.h"
@@ -26,6 +28,7 @@ enum class Happening : std::uint8_t {
 
 struct Scheduled {
   TimeNs time = 0;
+  TimeNs due = 0;  // earlier than `time` if it was put off
   std::uint64_t order = 0;
   Happening what = Happening::kDeliver;
   std::uint32_t subject = 0;
@@ -35,8 +38,11 @@ struct Scheduled {
 class EventQueue {
  public:
   void push(TimeNs time, Happening what, std::uint32_t subject, std::uint32_t detail = 0) {
-    heap_.push_back({time, next_order_++, what, subject, detail});
-    std::push_heap(heap_.begin(), heap_.end(), later);
+    push({time, time, next_order_++, what, subject, detail});
+  }
+  void put_off(Scheduled event, TimeNs until) {
+    event.time = until;
+    push(event);
   }
   Scheduled pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);
@@ -49,7 +55,11 @@ class EventQueue {
 
  private:
   static bool later(const Scheduled& a, const Scheduled& b) {
-    return a.time != b.time ? a.time > b.time : a.order > b.order;
+    return std::tie(a.time, a.due, a.order) > std::tie(b.time, b.due, b.order);
+  }
+  void push(const Scheduled& event) {
+    heap_.push_back(event);
+    std::push_heap(heap_.begin(), heap_.end(), later);
   }
 
   std::vector<Scheduled> heap_;

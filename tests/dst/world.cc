@@ -89,8 +89,7 @@ void World::dispatch(const Scheduled& event) {
   if (event.what == Happening::kPost) id = model.end(ref).host;
   Host& host = *hosts[id];
   if (host.paused_until() > stage.now) {
-    stage.queue.push(host.paused_until(), event.what, event.subject, event.detail);
-    return;
+    return stage.queue.put_off(event, host.paused_until());
   }
   switch (event.what) {
     case Happening::kDeliver:

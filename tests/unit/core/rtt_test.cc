@@ -63,6 +63,12 @@ TEST(Rtt, AnswersHeldUpTogetherCountOnce) {
   EXPECT_EQ(many.estimate.variation(), once.estimate.variation());
 }
 
+TEST(Rtt, FirstAnswerMayBeHeldUpToo) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(kHeldUp, 0, kHeldUp);
+  EXPECT_EQ(estimate.smoothed(), 64 * 12 * kMicrosecondNs);
+}
+
 TEST(Rtt, LongerRoundTripsAreBelievedWhenTheyGoOn) {
   Settled settled;
   for (unsigned i = 0; i < 40; ++i)
