@@ -212,7 +212,7 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
 // some planes at its peer and leaves others empty. So the first queue pair for whose next plane a
 // port is free goes first. Who is passed over keeps its place as the first to be asked.
 void Endpoint::Impl::prefer_fitting_qp(PortMask free_ports) {
-  if (config.port_count == 1) return;
+  if (config.port_count == 1 || active.size() < 2) return;
   const std::size_t asked = std::min(active.size(), kQpLookahead);
   for (std::size_t i = 0; i < asked; ++i) {
     if (!qps[active.at(i)]->paths->wants_one_of(free_ports)) continue;
