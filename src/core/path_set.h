@@ -84,8 +84,8 @@ class PathSet {
   // With no plane in use, any EV on a free port of the profile. Counts nothing, changes no SKIP.
   EvIndex choose_control(PortMask free_ports, PortId preferred);
 
-  // The next EV of all that are not denied, good or bad, in turn: for answers that nothing will
-  // ever tell us the fate of. kNoEv when no free port is usable.
+  // The free planes in turn, and of each the next EV that is not denied, good or bad: for answers
+  // that nothing will ever tell us the fate of. kNoEv when no free port is usable.
   EvIndex sweep(PortMask free_ports);
 
   // Feedback.
