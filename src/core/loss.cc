@@ -78,7 +78,9 @@ void Requester::detect_by_time(TimeNs now, const SackView& view) {
     const PacketRecord& packet = window_->record(seq);
     // By how much it was sent before something that is known to have arrived.
     const DurationNs lead = newest_arrival_sent_at_ - packet.sent_at;
-    const bool late = hedging && now - packet.sent_at >= rtt_.smoothed() + path_spread();
+    // What waited at an end that was away is late for that reason, and will come with the rest.
+    const TimeNs waited_since = std::max(packet.sent_at, rtt_.held_up_at());
+    const bool late = hedging && now - waited_since >= rtt_.smoothed() + path_spread();
     if (lead < allowance && !late) break;
     const Sequence following = window_->sent_after(seq);
     // A path that delivers keeps its order: if this packet were gone, a later one would say so.

@@ -35,12 +35,13 @@ class RttEstimator {
 
   // The round trip of something that was sent at `sent_at` and answered now.
   void add(TimeNs now, TimeNs sent_at, DurationNs sample) {
-    if (!has_sample_) return start(std::min(sample, kMostTimesExpected * smoothed_));
-    if (sample > kMostTimesLonger * smoothed_) {
+    const DurationNs most = (has_sample_ ? kMostTimesLonger : kMostTimesExpected) * smoothed_;
+    if (sample > most) {
       if (sent_at < held_up_at_) return;
       held_up_at_ = now;
-      sample = kMostTimesLonger * smoothed_;
+      sample = most;
     }
+    if (!has_sample_) return start(sample);
     const DurationNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
     smoothed_ += (sample - smoothed_) / 8;
@@ -51,6 +52,8 @@ class RttEstimator {
   DurationNs smoothed() const { return smoothed_; }
   DurationNs variation() const { return variation_; }
   DurationNs minimum() const { return minimum_; }
+  // When the last answer came that was far too late; what was sent before may have waited too.
+  TimeNs held_up_at() const { return held_up_at_; }
 
  private:
   static constexpr DurationNs kMostTimesLonger = 8;
@@ -65,7 +68,7 @@ class RttEstimator {
   DurationNs smoothed_;
   DurationNs variation_;
   DurationNs minimum_;
-  TimeNs held_up_at_ = 0;  // when the last answer came that was far too late
+  TimeNs held_up_at_ = 0;
   bool has_sample_ = false;
 };
 

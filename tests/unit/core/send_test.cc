@@ -177,13 +177,17 @@ TEST(Outstanding, IsBoundedWhateverTheWindow) {
 // One end stops for longer than any round trip, as a process does that loses its processor.
 class Stall : public ::testing::Test {
  protected:
-  void run(DurationNs jitter_ns, DurationNs pause_ns) {
+  void run(DurationNs jitter_ns, DurationNs pause_ns, bool knows_round_trip = false) {
     Pair pair({.jitter_ns = jitter_ns});
+    if (knows_round_trip) {
+      pair.write(100, 256 * 1024);
+      ASSERT_TRUE(pair.run_until_completions(1, 100 * kMillisecondNs));
+    }
     // Answers of the first packets all arrive late, in order.
     for (std::uint64_t id = 0; id < 4; ++id)
       pair.write(id, 64 * 1024);
     pair.stop(1, pause_ns);
-    ASSERT_TRUE(pair.run_until_completions(4, 100 * kMillisecondNs));
+    ASSERT_TRUE(pair.run_until_completions(knows_round_trip ? 5 : 4, 200 * kMillisecondNs));
     counters = pair.status(0).counters;
     for (const Event& event : pair.side(0).events) {
       if (event.kind == EventKind::kEvState && event.ev_state == EvState::kAssumedBad) ++bad_paths;
@@ -210,6 +214,12 @@ TEST_F(Stall, LongerThanTheRetryTimerIsOnlyAskedAbout) {
   EXPECT_EQ(counters.timeouts, 2U);
   EXPECT_EQ(counters.retransmitted, 2U) << "one packet for each";
   EXPECT_EQ(bad_paths, 0U) << "all paths are silent, so none is worse than the others";
+}
+
+TEST_F(Stall, OfAPeerWithAKnownRoundTripIsOnlyAskedAboutToo) {
+  run(kMillisecondNs, 10 * kMillisecondNs, true);
+  EXPECT_LE(counters.retransmitted, counters.timeouts + 1) << "one for each, one by the clock";
+  EXPECT_EQ(bad_paths, 0U);
 }
 
 TEST_F(Stall, ForVeryLongIsHeldAgainstThePaths) {
