@@ -313,12 +313,12 @@ EvIndex PathSet::control_ev(Plane& plane, unsigned turn) {
   std::uint16_t from = plane.control_cursor;
   if (from >= plane.active_end) from = plane.begin;
   // A mark says which is better of paths that work; without a sign of life each has its turn.
-  std::uint16_t position = from;
+  std::uint16_t position = kNowhere;
   if (turn < kTrustedControlPackets) {
     position = find_good(from, plane.active_end, kNowhere);
     if (position == kNowhere) position = find_good(plane.begin, from, kNowhere);
-    if (position == kNowhere) position = from;
   }
+  if (position == kNowhere) position = from;
   plane.control_cursor = after(plane, position);
   return EvIndex{order_[position]};
 }
