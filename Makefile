@@ -53,9 +53,9 @@ scenarios: setup ## run all scenarios, long ones too, and hold them against thei
 hashes: setup ## show that one seed gives one result with g++ and clang, -O0 and -O2
 	@scripts/hashes.py --jobs $(JOBS)
 
-soak: setup ## run the simulator tests over many seeds (SEEDS=10000)
-	@$(call build,release)
-	@build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
+soak: setup ## run seeds that nobody has run before and enter them in the ledger (SEEDS=10000)
+	@$(call build,release) --target dst
+	@scripts/soak.py build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
 
 chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n for the same again)
 	@$(call build,release) --target mrc

@@ -393,7 +393,7 @@ inline bool Side::pull(TimeNs now, PortMask free_ports, core::TxPacket& out) {
   if (!endpoint_->next_packet(now, free_ports, out)) return false;
   check((free_ports & endpoint_->ports_up()).contains(out.port), "sent on a port that is not free");
   check_on_the_wire(out);
-  if (out.local_qp == kEndpointQp) return true;
+  if (out.packet.bth.destination == kEndpointQp) return true;
   const int index = qp_index(out.local_qp);
   check(index >= 0, "sent by an unknown queue pair");
   const auto qp = static_cast<unsigned>(index);

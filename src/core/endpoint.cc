@@ -17,7 +17,7 @@ Endpoint::Impl::Impl(const EndpointConfig& endpoint_config)
       qp_index(endpoint_config.max_qps),
       peers(endpoint_config.max_peers),
       peer_index(endpoint_config.max_peers),
-      control(endpoint_config.control_capacity),
+      control(std::size_t{endpoint_config.control_capacity} + endpoint_config.max_qps),
       active(endpoint_config.max_qps),
       completions(endpoint_config.max_qps),
       timers(endpoint_config.max_qps),

@@ -91,6 +91,7 @@ struct Endpoint::Impl {
   void refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                      Psn psn);
   void check_way_back(TimeNs now, Qp& qp);
+  void note_question(Qp& qp);
   DropReason on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp);
   void settle_verdict(Qp& qp, const Requester::Verdict& verdict);
   DropReason dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
@@ -100,6 +101,8 @@ struct Endpoint::Impl {
   void queue_ack(TimeNs now, Qp& qp, PortId port);
   bool queue_insistently(const ControlEntry& entry, const Qp& qp);
   bool queue_control(const ControlEntry& entry);
+  void drop_front_control();
+  std::size_t other_answers() const { return control.size() - acks_queued; }
   void after_event(Qp& qp);
   void after_receive(Qp& qp);
 
@@ -107,8 +110,9 @@ struct Endpoint::Impl {
   bool next_control(TimeNs now, PortMask free_ports, TxPacket& out);
   bool still_valid(const ControlEntry& entry) const;
   bool build_control(TimeNs now, PortMask free_ports, const ControlEntry& entry, TxPacket& out);
+  static void address(const Qp& qp, TxPacket& out);
   bool build_endpoint_response(TimeNs now, PortMask free_ports, const ControlEntry& entry,
-                               TxPacket& out) const;
+                               TxPacket& out);
   void build_nack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
   void build_ack(TimeNs now, const ControlEntry& entry, Qp& qp, TxPacket& out) const;
   EvIndex choose_answer_path(TimeNs now, PortMask free_ports, const ControlEntry& entry, Qp& qp);
@@ -127,12 +131,14 @@ struct Endpoint::Impl {
   void apply_ports(Qp& qp);
   void forget_old_port_status(std::uint32_t peer_slot);
   void apply_ports_of(std::uint32_t peer_slot);
+  void note_port_alive(TimeNs now, const Qp& qp, PortId port);
   void refresh_bandwidth(Qp& qp);
   void announce_ports();
   void announce_ports_to(Peer& peer);
   DropReason on_endpoint_request(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   DropReason on_endpoint_response(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   bool next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool choose_status_path(PortMask free_ports, Peer& peer, bool any_path, TxPacket& out);
   bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);
   void expire_endpoint_ops(TimeNs now);
@@ -160,7 +166,10 @@ struct Endpoint::Impl {
   std::vector<Peer> peers;  // by slot
   SlotIndex<Address, AddressHash> peer_index;
 
+  // Beside the answers that config.control_capacity allows for there is room for one transport ACK
+  // of each queue pair: a burst of questions to some must not keep the others from completing.
   Ring<ControlEntry> control;
+  std::size_t acks_queued = 0;
   Ring<std::uint32_t> active;       // slots of queue pairs that want to send
   Ring<std::uint32_t> completions;  // slots of queue pairs with something to report
   TimerHeap timers;                 // never later than the queue pair's own deadline

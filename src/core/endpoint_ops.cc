@@ -4,6 +4,7 @@
 #include <bit>
 #include <memory>
 
+#include "base/planted_bug.h"
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
@@ -60,11 +61,25 @@ void Endpoint::Impl::forget_old_port_status(std::uint32_t peer_slot) {
   apply_ports_of(peer_slot);
 }
 
+// A packet that comes in through a port shows that it works, whatever its owner said of it long
+// ago: the owner may have been restarted with all ports up, which nobody announces. What comes in
+// soon after the word may have been on its way when the port went down.
+void Endpoint::Impl::note_port_alive(TimeNs now, const Qp& qp, PortId port) {
+  Peer& peer = peers[qp.peer];
+  if (now - peer.heard_status_at <= kStatusTrustNs + config.jitter_ns) return;
+  if (MRC_BUG(kBelievesOldPortStatus)) return;
+  peer.remote_ports = peer.remote_ports.with(port);
+  events.push({.kind = EventKind::kRemotePorts, .ports = peer.remote_ports, .peer = peer.address});
+  apply_ports_of(qp.peer);
+}
+
 void Endpoint::Impl::apply_ports_of(std::uint32_t peer_slot) {
-  for (auto& qp : qps) {
-    if (!qp || qp->peer != peer_slot || qp->state == QpState::kInit) continue;
-    apply_ports(*qp);
-    after_event(*qp);
+  for (std::uint32_t slot = peers[peer_slot].first_qp; slot != kNoSlot;) {
+    Qp& qp = *qps[slot];
+    slot = qp.next_of_peer;
+    if (qp.state == QpState::kInit) continue;
+    apply_ports(qp);
+    after_event(qp);
   }
 }
 
@@ -77,7 +92,7 @@ void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
 
 void Endpoint::Impl::announce_ports() {
   for (Peer& peer : peers) {
-    if (peer.live > 0) announce_ports_to(peer);
+    if (peer.users > 0) announce_ports_to(peer);
   }
 }
 
@@ -98,28 +113,36 @@ bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPa
          (endpoint_probes_unsent > 0 && next_pending_probe(now, free_ports, out));
 }
 
+// On a path of the peer's queue pairs: other paths may not exist in this network, or lead nowhere.
+// The queue pairs take turns. With `any_path` each of their paths has its turn, good or bad, since
+// nobody knows which of them still work, and news that a port is back must arrive.
+bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool any_path,
+                                        TxPacket& out) {
+  for (std::uint32_t tries = peer.users; tries > 0; --tries) {
+    const std::uint32_t last = peer.status_qp;
+    peer.status_qp = last == kNoSlot ? peer.first_qp : qps[last]->next_of_peer;
+    if (peer.status_qp == kNoSlot) peer.status_qp = peer.first_qp;
+    Qp& qp = *qps[peer.status_qp];
+    out = {};
+    out.ev = any_path ? qp.paths->sweep(free_ports) : qp.paths->choose_control(free_ports, kNoPort);
+    if (out.ev == kNoEv) continue;
+    address(qp, out);
+    if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
+    return true;
+  }
+  return false;
+}
+
 bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket& out) {
   for (Peer& peer : peers) {
     if (!peer.status_due) continue;
+    if (!choose_status_path(free_ports, peer, peer.status_tries > 0, out)) continue;
     peer.status_due = false;
     --status_due_count;
     const DurationNs delay = kStatusRetryNs << std::min(peer.status_tries, kMaxStatusBackoff);
     peer.status_retry_at = now + std::min(delay, kMaxStatusRetryNs);
     if (peer.status_tries < kMaxStatusBackoff) ++peer.status_tries;
     refresh_endpoint_deadline();
-    out = {};
-    out.destination = peer.address;
-    // Any port will do; retries take turns, since the first choice may lead into the dead plane.
-    PortMask candidates = free_ports & peer.remote_ports;
-    if (candidates.empty()) candidates = free_ports;
-    const auto choices = static_cast<unsigned>(std::popcount(candidates.bits()));
-    std::uint32_t bits = candidates.bits();
-    for (unsigned skip = peer.status_id + peer.status_tries; skip % choices != 0; --skip) {
-      bits &= bits - 1;
-    }
-    out.port = static_cast<PortId>(std::countr_zero(bits) + 1);
-    out.entropy = prng.next32();
-    out.local_qp = kEndpointQp;
     out.packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
                       .destination = kEndpointQp,
                       .psn = Psn(peer.status_id)};
@@ -181,7 +204,7 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
-    if (slot == kNoSlot || peers[slot].live == 0) return DropReason::kWrongSource;
+    if (slot == kNoSlot) return DropReason::kWrongSource;
     Peer& peer = peers[slot];
     const auto ahead = static_cast<std::int16_t>(id - peer.heard_status_id);
     if (!peer.heard_status || ahead > 0) {

@@ -201,6 +201,10 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
   }
   Peer& peer = peers[slot];
   qp.peer = slot;
+  qp.previous_of_peer = peer.last_qp;
+  qp.next_of_peer = kNoSlot;
+  (peer.last_qp == kNoSlot ? peer.first_qp : qps[peer.last_qp]->next_of_peer) = qp.slot;
+  peer.last_qp = qp.slot;
   ++peer.users;
   ++peer.live;
   forget_old_port_status(slot);
@@ -231,18 +235,20 @@ DurationNs Endpoint::Impl::base_rtt_ns(const Qp& qp) {
 
 void Endpoint::Impl::leave_live(Qp& qp) {
   if (qp.state != QpState::kReadyToReceive && qp.state != QpState::kReadyToSend) return;
-  Peer& peer = peers[qp.peer];
-  if (--peer.live == 0 && peer.status_pending) {
-    if (peer.status_due) --status_due_count;
-    peer.status_pending = peer.status_due = false;
-  }
+  --peers[qp.peer].live;
 }
 
 void Endpoint::Impl::detach_peer(Qp& qp) {
   if (qp.peer == kNoSlot) return;
   Peer& peer = peers[qp.peer];
   qp.peer = kNoSlot;
+  const std::uint32_t next = qp.next_of_peer;
+  const std::uint32_t previous = qp.previous_of_peer;
+  (previous == kNoSlot ? peer.first_qp : qps[previous]->next_of_peer) = next;
+  (next == kNoSlot ? peer.last_qp : qps[next]->previous_of_peer) = previous;
+  if (peer.status_qp == qp.slot) peer.status_qp = previous;
   if (--peer.users > 0) return;
+  if (peer.status_due) --status_due_count;
   peer_index.erase(peer.address);
   peer = {};
 }
@@ -272,6 +278,13 @@ void Endpoint::Impl::forget_work(Qp& qp) {
   if (qp.peer != kNoSlot && peers[qp.peer].users > 1) wake_next(group(qp));
   detach_peer(qp);
   timers.set(qp.slot, kNever);
+  for (std::size_t n = control.size(); n > 0; --n) {
+    const ControlEntry entry = control.front();
+    drop_front_control();
+    const bool is_own =
+        entry.kind != ControlEntry::Kind::kEndpointResponse && entry.qp.slot == qp.slot;
+    if (!is_own) queue_control(entry);
+  }
   const auto remove_from = [&qp](Ring<std::uint32_t>& ring) {
     for (std::size_t n = ring.size(); n > 0; --n) {
       const std::uint32_t slot = ring.front();

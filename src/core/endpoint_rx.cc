@@ -45,6 +45,7 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
   if (arrival.source != qp->rtr.remote && !MRC_BUG(kAcceptsAnySource)) {
     return DropReason::kWrongSource;
   }
+  if (!peers[qp->peer].remote_ports.contains(arrival.port)) note_port_alive(now, *qp, arrival.port);
   if (wire::is_write(opcode)) {
     result = on_write(now, arrival, packet, *qp);
     return result.drop;
@@ -72,10 +73,10 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
     fail(qp, answer.status, answer.spares_sends ? Requester::kNobody : SendWindow::kEnd);
     return result;
   }
-  // Duplicates count: they may mean that our answers get lost.
-  if (result.drop == DropReason::kNone || result.drop == DropReason::kDuplicate) {
-    check_way_back(now, qp);
-  }
+  const bool duplicate = result.drop == DropReason::kDuplicate;
+  if (duplicate) note_question(qp);
+  if (result.drop == DropReason::kNone && !packet.bth.retransmission) qp.paths->on_peer_progress();
+  if (result.drop == DropReason::kNone || duplicate) check_way_back(now, qp);
   after_receive(qp);
   return result;
 }
@@ -88,6 +89,14 @@ void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wir
   queue_answer(
       now, arrival, packet, qp,
       {.kind = AnswerKind::kNack, .psn = psn, .reason = wire::NackReason::kUnexpectedEvent});
+}
+
+// The peer asks for what it was told: our answers may get lost, on the paths of this queue pair, so
+// that no other can check them in its place.
+void Endpoint::Impl::note_question(Qp& qp) {
+  qp.paths->on_asked_again();
+  // One at a time: a peer that does the same must not keep both asking for ever.
+  if (qp.paths->answers_in_doubt() && !qp.requester.probe_pending()) qp.requester.check_way_back();
 }
 
 // One probe per round trip and peer, whichever of its queue pairs it falls to.
@@ -124,6 +133,8 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   if (!on_its_way && qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
     queue_ack(now, qp, arrival.port);
   }
+  note_question(qp);
+  after_receive(qp);
   return DropReason::kNone;
 }
 
@@ -164,7 +175,7 @@ void Endpoint::on_corrupt_packet(TimeNs now, const Arrival& arrival, const wire:
   if (qp == nullptr || !qp->responder.started() || arrival.source != qp->rtr.remote) return;
   if (!wire::is_write(packet.bth.opcode) || !qp->responder.on_corrupt(arrival.entropy)) return;
   const Answer answer{.kind = AnswerKind::kSack,
-                      .psn = qp->responder.cumulative(),
+                      .psn = qp->responder.no_packet(),
                       .mark = wire::PathMark::kAlwaysSkip};
   wire::Packet about = packet;
   about.bth.has_timestamp = false;
@@ -218,16 +229,27 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
 bool Endpoint::Impl::queue_insistently(const ControlEntry& entry, const Qp& qp) {
   const unsigned copies = qp.paths->in_doubt() ? kAnswersInDoubt : 1;
   if (!queue_control(entry)) return false;
-  for (unsigned i = 1; i < copies && control.size() < control.capacity() / 2; ++i) {
+  for (unsigned i = 1; i < copies && other_answers() < config.control_capacity / 2; ++i) {
     queue_control(entry);
   }
   return true;
 }
 
 bool Endpoint::Impl::queue_control(const ControlEntry& entry) {
-  if (control.push_back(entry)) return true;
-  ++counters.control_dropped;
-  return false;
+  const bool is_ack = entry.kind == ControlEntry::Kind::kAck;
+  const bool has_room =
+      (is_ack && !MRC_BUG(kAcksShareTheQueue)) || other_answers() < config.control_capacity;
+  if (!has_room || !control.push_back(entry)) {
+    ++counters.control_dropped;
+    return false;
+  }
+  if (is_ack) ++acks_queued;
+  return true;
+}
+
+void Endpoint::Impl::drop_front_control() {
+  if (control.front().kind == ControlEntry::Kind::kAck) --acks_queued;
+  control.pop_front();
 }
 
 // After anything that may have changed what a queue pair wants: send, report, wake up.

@@ -17,18 +17,6 @@ constexpr std::size_t kQpLookahead = 8;
 // How long an answer waits for the port of its plane before it takes another.
 constexpr DurationNs kControlPatienceNs = 2 * kMicrosecondNs;
 
-// Fills in where the packet goes and by which path. A profile of our own making is nobody's
-// business.
-void address(const Qp& qp, TxPacket& out) {
-  const EvEntry& path = qp.init.ev_profile->entry(out.ev);
-  out.destination = qp.rtr.remote;
-  out.local_qp = qp.config.number;
-  out.port = path.port;
-  out.entropy = path.entropy;
-  out.profile = qp.own_profile ? nullptr : qp.init.ev_profile;
-  if (qp.own_profile) out.ev = kNoEv;
-}
-
 }  // namespace
 
 bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
@@ -55,6 +43,18 @@ bool Endpoint::wants_to_send() const {
          e.endpoint_probes_unsent > 0;
 }
 
+// Fills in where the packet goes and by which path. A profile of our own making is nobody's
+// business.
+void Endpoint::Impl::address(const Qp& qp, TxPacket& out) {
+  const EvEntry& path = qp.init.ev_profile->entry(out.ev);
+  out.destination = qp.rtr.remote;
+  out.local_qp = qp.config.number;
+  out.port = path.port;
+  out.entropy = path.entropy;
+  out.profile = qp.own_profile ? nullptr : qp.init.ev_profile;
+  if (qp.own_profile) out.ev = kNoEv;
+}
+
 void Endpoint::Impl::count_sent(const TxPacket& out) {
   PortCounters& port = counters.ports[static_cast<std::size_t>(out.port) - 1];
   ++port.packets_sent;
@@ -69,11 +69,11 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
     if (control.empty()) return false;
     const ControlEntry& entry = control.front();
     if (!still_valid(entry)) {
-      control.pop_front();
+      drop_front_control();
       continue;
     }
     if (build_control(now, free_ports, entry, out)) {
-      control.pop_front();
+      drop_front_control();
       return true;
     }
     const ControlEntry waiting = entry;
@@ -140,13 +140,20 @@ EvIndex Endpoint::Impl::choose_answer_path(TimeNs now, PortMask free_ports,
 }
 
 bool Endpoint::Impl::build_endpoint_response(TimeNs now, PortMask free_ports,
-                                             const ControlEntry& entry, TxPacket& out) const {
-  if (!free_ports.contains(entry.port)) return false;
+                                             const ControlEntry& entry, TxPacket& out) {
   out = {};
-  out.destination = entry.destination;
-  out.port = entry.port;
-  out.entropy = entry.entropy;
-  out.local_qp = kEndpointQp;
+  const std::uint32_t peer = entry.op == wire::EndpointOp::kPortStatusUpdate
+                                 ? peer_index.find(entry.destination)
+                                 : kNoSlot;
+  if (peer != kNoSlot) {
+    if (!choose_status_path(free_ports, peers[peer], false, out)) return false;
+  } else {  // an EV probe is about the path it took
+    if (!free_ports.contains(entry.port)) return false;
+    out.destination = entry.destination;
+    out.port = entry.port;
+    out.entropy = entry.entropy;
+    out.local_qp = kEndpointQp;
+  }
   out.packet.bth.opcode = wire::Opcode::kEndpointResponse;
   out.packet.bth.destination = kEndpointQp;
   out.packet.bth.psn = Psn(entry.id);

@@ -271,7 +271,8 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
 }
 
 EvIndex PathSet::sweep(PortMask free_ports) {
-  for (PortMask ports = free_ports & usable_ports_; !ports.empty();) {
+  const PortMask planes = MRC_BUG(kStatusAvoidsDeadPlanes) ? usable_ports_ : profile_->ports();
+  for (PortMask ports = free_ports & planes; !ports.empty();) {
     Plane& plane = next_control_plane(ports);
     const EvIndex ev = next_of_sweep(plane);
     if (ev != kNoEv) return ev;

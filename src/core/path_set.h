@@ -21,8 +21,10 @@
 // is sent again goes where the last sign of life came from.
 //
 // Doubt: when probes and packets have long stayed without any answer, what is called good may be as
-// dead as the rest, and the way the peer's answers take as well. Then answers are also tried on EVs
-// called bad, one after the other, and one answered probe is enough to bring an EV back.
+// dead as the rest, and the way the peer's answers take as well. The same holds when the peer asks
+// again and again and sends nothing new, since then it is our answers that get lost: a queue pair
+// that only receives has nothing else to tell it. In doubt answers are also tried on EVs called bad
+// and on backups, one after the other, and one answered probe is enough to bring an EV back.
 //
 // Probes: a bad EV is due one base period after it went bad, then after 2, 4, 8... base periods up
 // to the cap; after a first answer it is due again within one base period. All bad EVs together get
@@ -84,8 +86,10 @@ class PathSet {
   // With no plane in use, any EV on a free port of the profile. Counts nothing, changes no SKIP.
   EvIndex choose_control(PortMask free_ports, PortId preferred);
 
-  // The free planes in turn, and of each the next EV that is not denied, good or bad: for answers
-  // that nothing will ever tell us the fate of. kNoEv when no free port is usable.
+  // The free planes in turn, and of each the next EV that is not denied, good or bad, usable or
+  // not: for packets that nothing will ever tell us the fate of. What the peer said of its ports
+  // does not count here. Where both ends have such old news of the only plane that is left, news
+  // must travel on that plane. kNoEv when no free port has an EV.
   EvIndex sweep(PortMask free_ports);
 
   // Feedback.
@@ -95,7 +99,12 @@ class PathSet {
   void on_trimmed(EvIndex ev);
   void on_lost(EvIndex ev, TimeNs now);
   void on_always_skip(EvIndex ev, TimeNs now);
-  void on_delivered(EvIndex ev);               // a data packet on it was acknowledged
+  void on_delivered(EvIndex ev);  // a data packet on it was acknowledged
+  // The peer asked for what it was told before, as if no answer had come; or sent something new.
+  void on_asked_again();
+  void on_peer_progress() {
+    if (asked_again_ > 0) --asked_again_;
+  }
   void on_probe_sent(EvIndex ev, TimeNs now);  // schedules the next one
   // Stands for on_marked too. Answers beyond one per probe sent are ignored while the EV is bad.
   void on_probe_answered(EvIndex ev, bool marked, TimeNs now);
@@ -108,8 +117,9 @@ class PathSet {
   void set_usable_ports(PortMask ports);  // local and remote port state combined
   void set_probe_base(DurationNs base_ns) { config_.probe_base_ns = base_ns; }
 
-  // Nothing has come back on any path for a long time.
-  bool in_doubt() const { return silent_sends_ >= kDoubtAfter; }
+  // Nothing has come back on any path for a long time, or our answers do not arrive.
+  bool in_doubt() const { return silent_sends_ >= kDoubtAfter || answers_in_doubt(); }
+  bool answers_in_doubt() const { return asked_again_ >= kDoubtAfterQuestions; }
 
   // The bad EV whose probe is due and whose port is free, kNoEv when none.
   EvIndex due_probe(TimeNs now, PortMask free_ports) const;
@@ -129,6 +139,9 @@ class PathSet {
  private:
   static constexpr std::uint16_t kNowhere = 0xFFFF;
   static constexpr std::uint16_t kDoubtAfter = 32;
+  // A path that comes back is asked twice and a tail three times at most while answers arrive.
+  static constexpr std::uint8_t kDoubtAfterQuestions = 8;
+  static constexpr std::uint8_t kMostQuestions = 16;  // so many new packets end the doubt, or fewer
   static constexpr unsigned kMaxSkips = 15;
   static constexpr unsigned kMaxProbeLevel = 15;
 
@@ -223,6 +236,7 @@ class PathSet {
   bool is_last_in_use(EvIndex ev);
   void keep_one_in_use();
   void confirm(EvIndex ev);
+  void note_life();
   void note_silence();
   void report_state(EvIndex ev, EvState state);
   void report_planes();
@@ -258,6 +272,7 @@ class PathSet {
   EvIndex stay_ev_ = kNoEv;         // the EV of the last new packet
   std::uint16_t stay_left_ = 0;     // packets that may follow it there
   std::uint16_t silent_sends_ = 0;  // probes sent and packets lost since the last sign of life
+  std::uint8_t asked_again_ = 0;    // questions since the last sign of life, less new packets
   std::uint16_t good_count_ = 0;
   std::uint16_t bad_count_ = 0;
   TimeNs last_now_ = 0;

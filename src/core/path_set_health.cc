@@ -56,8 +56,12 @@ void PathSet::on_always_skip(EvIndex ev, TimeNs now) {
 }
 
 void PathSet::on_delivered(EvIndex ev) {
-  silent_sends_ = 0;
+  note_life();
   confirm(ev);
+}
+
+void PathSet::on_asked_again() {
+  if (asked_again_ < kMostQuestions && !MRC_BUG(kIgnoresRepeatedQuestions)) ++asked_again_;
 }
 
 void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
@@ -82,7 +86,7 @@ void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now) {
   last_now_ = now;
   Row& answered = row(ev);
   const bool was_in_doubt = in_doubt();
-  silent_sends_ = 0;
+  note_life();
   if (marked) on_marked(ev);
   if (answered.state != EvState::kAssumedBad) return confirm(ev);
   if (!answered.probe_open) return;
@@ -234,6 +238,11 @@ void PathSet::confirm(EvIndex ev) {
   Plane& plane = plane_of(ev);
   plane.confirmed = confirmed_ = ev;
   plane.control_turn = 0;
+}
+
+void PathSet::note_life() {
+  silent_sends_ = 0;
+  asked_again_ = 0;
 }
 
 void PathSet::note_silence() {

@@ -93,6 +93,11 @@ std::uint16_t Requester::remember_probe(TimeNs now, EvIndex ev) {
   return next_probe_id_;
 }
 
+bool Requester::probe_pending() const {
+  return std::any_of(probes_.begin(), probes_.end(),
+                     [](const PendingProbe& probe) { return probe.ev != kNoEv; });
+}
+
 void Requester::expire_probes(TimeNs now) {
   if (now < probes_expire_at_) return;
   probes_expire_at_ = kNever;

@@ -65,6 +65,8 @@ class Qp final : public PathObserver {
 
   // Links into the endpoint's tables; kNoSlot before RTR.
   std::uint32_t peer = kNoSlot;
+  std::uint32_t next_of_peer = kNoSlot;  // the queue pairs of one peer, in the order they came
+  std::uint32_t previous_of_peer = kNoSlot;
 
   // Scheduler.
   bool active = false;  // in the ring of queue pairs that want to send

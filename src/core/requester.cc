@@ -1,6 +1,7 @@
 #include "core/requester.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/planted_bug.h"
 
@@ -257,7 +258,7 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
   ++links_.counters->data_sent;
   links_.counters->bytes_sent += payload_length;
   activity_at_ = now;
-  sent_since_expiry_ = true;
+  sent_since_expiry_ = data_sent_since_expiry_ = true;
 }
 
 // --- Timers
@@ -319,12 +320,19 @@ Requester::Verdict Requester::on_timer(TimeNs now) {
 }
 
 // Only an interval in which something was sent and nothing came back counts as a try: a queue pair
-// whose ports are all down waits for them.
+// whose ports are all down waits for them. One that waits for the window, which others towards the
+// same peer may hold for as long as they try themselves, asks with a probe: 40 queue pairs to a
+// peer that is gone find out together and not one after the other, and while the peer answers none
+// of them gives up for want of a turn.
 Requester::Verdict Requester::expire_retry(TimeNs now) {
   const TimeNs sent_before = now - retry_base();
+  const bool heard = heard_at_ > progress_at_;
+  const bool waits = wants_to_send() && !MRC_BUG(kWaitingNeverAsks);
+  const bool asked = std::exchange(sent_since_expiry_, false);
+  const bool sent_data = std::exchange(data_sent_since_expiry_, false);
   progress_at_ = now;
-  if (!sent_since_expiry_) return {};
-  sent_since_expiry_ = false;
+  if (waits && !awaiting_feedback()) tail_probe_due_ = true;
+  if (!asked || (waits && heard && !sent_data)) return {};
   ++links_.counters->timeouts;
   if (retries_ < 0xFF) ++retries_;
   const unsigned allowed = setup_.rts.linear_retries + setup_.rts.exponential_retries;

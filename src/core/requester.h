@@ -122,6 +122,8 @@ class Requester {
   Verdict refuse(TimeNs now, Psn psn);
   TimeNs deadline() const;
 
+  // A probe other than those of abandoned paths is on its way.
+  bool probe_pending() const;
   // Data came in on this queue pair: asks for a probe of the way back, unless data of our own does
   // that anyway (false).
   bool check_way_back();
@@ -277,7 +279,8 @@ class Requester {
   TimeNs heard_at_ = 0;     // last feedback
   std::uint8_t retries_ = 0;
   std::uint32_t tail_probes_ = 0;
-  bool sent_since_expiry_ = false;
+  bool sent_since_expiry_ = false;  // data, or a question about the work in hand
+  bool data_sent_since_expiry_ = false;
   TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
   std::int64_t settled_bytes_ = 0;  // by the feedback being handled
 

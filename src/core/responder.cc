@@ -82,6 +82,10 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
   answer.psn = packet.bth.psn;
   Sequence seq = 0;
   DropReason drop = check_window(now, packet.bth.psn, seq, answer);
+  const bool trimmed = arrival.trim != TrimState::kWhole;
+  if (drop == DropReason::kDuplicate && trimmed && !MRC_BUG(kTrimmedDuplicateNamed)) {
+    answer.psn = no_packet();
+  }
   if (drop != DropReason::kNone) return drop;
   drop = refuse(arrival, answer);
   if (drop != DropReason::kNone) return drop;

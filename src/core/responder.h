@@ -72,11 +72,18 @@ class Responder {
   bool started() const { return started_; }
   Psn cumulative() const { return psn_of(expected_ - 1); }
   Psn expected() const { return psn_of(expected_); }
+  // For a SACK that answers no packet in particular: further back than any window reaches. A
+  // trimmed packet travels with the control packets, so that naming it would say of a path that
+  // everything sent on it before has arrived or is lost; and of a damaged one nothing is known.
+  Psn no_packet() const { return psn_of(expected_ - 1 - kFarthestTrigger); }
   std::uint64_t messages_closed() const { return messages_closed_; }
   Status set_window_units(std::uint8_t units);
   std::size_t memory_bytes() const;
 
  private:
+  static constexpr Sequence kFarthestTrigger = 0x8000;  // the offset has 16 bits, with a sign
+  static_assert(kFarthestTrigger > std::uint64_t{0xFF} * kWindowUnitPsns);
+
   struct StashedImmediate {
     std::uint32_t immediate = 0;
     std::uint32_t length = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/planted_bug.h"
 #include "base/types.h"
 
 namespace mrc::core {
@@ -36,8 +37,8 @@ class RttEstimator {
   // The round trip of something that was sent at `sent_at` and answered now.
   void add(TimeNs now, TimeNs sent_at, DurationNs sample) {
     const DurationNs most = (has_sample_ ? kMostTimesLonger : kMostTimesExpected) * smoothed_;
+    if (sent_at < held_up_at_ && sample > smoothed_ && !MRC_BUG(kHeldUpAnswersAllCount)) return;
     if (sample > most) {
-      if (sent_at < held_up_at_) return;
       held_up_at_ = now;
       sample = most;
     }

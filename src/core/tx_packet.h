@@ -21,7 +21,9 @@ struct TxPacket {
   EvIndex ev = kNoEv;  // position in `profile`, kNoEv without one
   const EvProfile* profile = nullptr;
   TrafficClass traffic_class = TrafficClass::kControl;
-  QpNumber local_qp{};              // kEndpointQp for endpoint operations
+  // Whose packet it is, and whose path it takes; kEndpointQp for EV probes and their answers, which
+  // name a path themselves. Port status goes to QPN 2 on a path of a queue pair.
+  QpNumber local_qp{};
   std::uint64_t local_address = 0;  // of the payload, as given in the SendRequest
   std::uint32_t payload_length = 0;
 };

@@ -87,7 +87,7 @@ void Engine::choose_quantum() {
 }
 
 void Engine::send(const core::TxPacket& tx) {
-  if (tx.local_qp == kEndpointQp) {
+  if (tx.packet.bth.destination == kEndpointQp) {
     send_for_endpoint(tx);
     return;
   }
@@ -118,7 +118,8 @@ void Engine::send(const core::TxPacket& tx) {
 void Engine::send_for_endpoint(const core::TxPacket& tx) {
   const PeerName* peer = peers_.name_of(tx.destination);
   if (peer == nullptr) return;
-  const Route route{.peer = *peer, .port = tx.port, .entropy = tx.entropy};
+  Route route{.peer = *peer, .port = tx.port, .entropy = tx.entropy};
+  if (tx.local_qp != kEndpointQp) route.srv6 = find(tx.local_qp)->e.paths->srv6_of(tx.ev);
   wire::Packet packet = tx.packet;
   if (auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
     request->vendor_info = backend_->process_number();

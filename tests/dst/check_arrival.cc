@@ -18,6 +18,9 @@ void Checker::on_corrupt_arrival(const Host& host, const core::Arrival& arrival,
 }
 
 void Checker::on_arrival(Host& host, const Received& received) {
+  PortMask& through =
+      heard_through_[{host.id(), static_cast<unsigned>(received.arrival.source.low - 1)}];
+  through = through.with(received.arrival.port);
   if (const auto to = world_.model.find(host.id(), received.packet.bth.destination)) {
     End& end = world_.model.end(*to);
     end.entropies_seen.insert(received.arrival.entropy);

@@ -44,7 +44,9 @@ void Checker::check_remote_ports_event(const Host& host, const core::Event& even
   const auto peer = static_cast<unsigned>(event.peer.low - 1);
   MRC_CHECK(peer < world_.hosts.size() && world_.hosts[peer]->address() == event.peer,
             "host %u heard of the ports of an address nobody has", host.id());
-  MRC_CHECK(world_.hosts[peer]->had_ports(event.ports),
+  // As the peer once said, and perhaps more through which it was heard since.
+  const PortMask heard = heard_through_[{host.id(), peer}];
+  MRC_CHECK(world_.hosts[peer]->had_ports(event.ports, heard),
             "host %u says that host %u has ports %#x, which was never so", host.id(), peer,
             event.ports.bits());
   remote_ports_[{host.id(), peer}] = event.ports;
@@ -117,7 +119,7 @@ void Checker::check_end(EndRef ref) {
 // Paths that work again are found again. A queue pair that the program failed while it had nothing
 // to report looks for none; check_status has seen that it was doomed.
 void Checker::check_paths_recovered(EndRef ref, const core::QpStatus& status) {
-  if (world_.stage.swarm.one_path_for_ever || status.state == core::QpState::kError) return;
+  if (!world_.stage.swarm.heals() || status.state == core::QpState::kError) return;
   MRC_CHECK(status.bad_evs == 0,
             "%u EVs of queue pair %06x are still called bad after a long quiet time",
             status.bad_evs, hex(world_.model.end(ref).config.number));

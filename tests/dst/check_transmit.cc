@@ -22,7 +22,7 @@ Checker::Checker(World& world) : world_(world), random_(world.stage.swarm.seed, 
 
 EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacket& tx) {
   check_route(host, free, tx);
-  if (tx.local_qp == kEndpointQp) {
+  if (tx.packet.bth.destination == kEndpointQp) {
     ++control_packets_;
     return {kNoConnection, 0};
   }
@@ -211,8 +211,13 @@ void Checker::check_sack(EndRef from, const wire::Sack& sack) {
 
 void Checker::check_ack(EndRef from, const wire::Ack& ack) {
   End& end = world_.model.end(from);
+  // Soon after the cause, or after the host could do anything at all again; and behind all answers
+  // that may wait for a port.
+  const Host& host = *world_.hosts[end.host];
+  const DurationNs soon = kAnswerNs + host.longest_answer_queue_ns();
   for (Tally* tally : {&end.duplicates, &end.probes}) {
-    if (tally->last >= 0 && world_.stage.now - tally->last <= kAnswerNs) ++tally->answered;
+    const TimeNs since = std::max(tally->last, host.resumed_at());
+    if (tally->last >= 0 && world_.stage.now - since <= soon) ++tally->answered;
   }
   const Connection& connection = world_.model.connection(from.connection);
   const Flow& flow = world_.model.incoming(from);

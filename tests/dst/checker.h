@@ -88,6 +88,7 @@ class Checker {
   void on_feedback(Host& host, EndRef to, const Received& received);
   bool note_told(EndRef to, const wire::Packet& packet);
   void check_nack_taken(Host& host, EndRef to, const Received& received);
+  void note_trim(EndRef to, const core::QpStatus& after);
   void check_tallies(EndRef ref, const core::QpStatus& status) const;
   void check_path_order(EndRef ref, const core::QpStatus& status) const;
 
@@ -121,6 +122,10 @@ class Checker {
   std::optional<core::QpStatus> before_nack_;
   // What the engine of a host said about the ports of another: (host, peer).
   std::map<std::pair<unsigned, unsigned>, PortMask> remote_ports_;
+  // The ports of a host through which something came from the address of another: (host, other).
+  std::map<std::pair<unsigned, unsigned>, PortMask> heard_through_;
+  // Trim NACKs that a host heard from another; answered: the window became smaller.
+  std::map<std::pair<unsigned, unsigned>, Tally> trims_;
   std::uint64_t data_packets_ = 0;
   std::uint64_t retransmissions_ = 0;
   std::uint64_t control_packets_ = 0;

@@ -56,7 +56,7 @@ Numbers Workload::draw_numbers() {
     } while (std::any_of(world_.hosts.begin(), world_.hosts.end(), [&](const auto& host) {
       return world_.model.find(host->id(), numbers.qp[side]).has_value();
     }));
-    const std::uint32_t before_wrap = random_.below(2'000);
+    const std::uint32_t before_wrap = random_.below(world_.stage.swarm.psns_before_wrap);
     numbers.first_psn[side] = random_.one_in(2) ? Psn(Psn::kMask - before_wrap)
                                                 : Psn(static_cast<std::uint32_t>(random_.bits()));
   }
@@ -90,7 +90,7 @@ void Workload::draw_end(Connection& connection, std::uint8_t side, Numbers numbe
   const auto profile = random_.below(static_cast<std::uint32_t>(host.profiles().size()));
   end.init.ev_profile = &host.profile(profile);
   const unsigned evs = end.init.ev_profile->size();
-  if (swarm.one_path_for_ever || random_.one_in(3)) end.init.ev_min_active = 1;
+  if (!swarm.heals() || random_.one_in(3)) end.init.ev_min_active = 1;
   if (random_.one_in(3)) end.init.active_evs = static_cast<std::uint16_t>(random_.between(1, evs));
   end.rtr.max_wimm_dest = static_cast<std::uint16_t>(random_.logarithmic(1, 128));
   end.rtr.mpr_dest =
@@ -159,6 +159,8 @@ Workload::Program Workload::draw_program(EndRef sender, std::uint64_t packets) {
   drawn.most_outstanding = world_.model.end(sender).config.max_sends;
   drawn.largest = static_cast<std::uint32_t>(room / 3);
   drawn.think_ns = random_.one_in(2) ? 0 : random_.logarithmic(1'000, 200'000);
+  const DurationNs longest = world_.stage.swarm.longest_think_ns;
+  if (longest != 0) drawn.think_ns = random_.duration(kMillisecondNs, longest);
   if (world_.stage.swarm.many_tiny_messages) drawn.think_ns = 0;
   return drawn;
 }

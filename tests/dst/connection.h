@@ -89,7 +89,6 @@ struct End {
   std::uint64_t timeouts_seen = 0;
   std::uint64_t transmissions_allowed = 0;  // until the drain is over
   Tally repeats_overtaken;                  // packets sent again that were overtaken on their path
-  Tally trims;                              // trim NACKs; answered: the window became smaller
 
   // As a receiver.
   Tally duplicates;  // answered: by a transport ACK soon after

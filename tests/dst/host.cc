@@ -79,6 +79,8 @@ Host::Host(World& world, unsigned id)
   config_.event_capacity = random_.logarithmic(16, 1024);
   config_.control_capacity = random_.logarithmic(64, 1024);
   config_.add_service_time = !random_.one_in(4);
+  config_.jitter_ns = swarm.end_jitter_ns;
+  config_.group_answers = swarm.group_answers;
   restart();
 }
 
@@ -86,7 +88,7 @@ void Host::make_profiles() {
   const Swarm& swarm = world_.stage.swarm;
   const unsigned count = random_.between(1, 3);
   for (unsigned i = 0; i < count; ++i) {
-    const std::uint32_t most = swarm.one_path_for_ever ? kMaxSearchedEvs : 1024;
+    const std::uint32_t most = swarm.heals() ? swarm.most_evs : kMaxSearchedEvs;
     const std::uint32_t size = std::max(swarm.ports, random_.logarithmic(1, most));
     std::vector<core::EvEntry> entries(size);
     const auto salt = static_cast<std::uint32_t>(random_.bits());
@@ -103,6 +105,15 @@ void Host::make_profiles() {
   }
 }
 
+DurationNs Host::longest_answer_queue_ns() const {
+  wire::Packet sack;
+  sack.bth.opcode = wire::Opcode::kSack;
+  sack.body = wire::Sack{};
+  const std::uint32_t size = wire::nominal_size(sack, 0);
+  return config_.control_capacity *
+         world_.network.serialization_ns(config_.port_bits_per_second, size);
+}
+
 TimeNs Host::clock() const { return clock_.read(world_.stage.now); }
 
 void Host::restart() {
@@ -111,6 +122,7 @@ void Host::restart() {
   MRC_CHECK(created.ok(), "Endpoint::create refused a good configuration: %s",
             created.status().what());
   engine_ = std::move(created).value();
+  engine_->set_spray_quantum(world_.stage.swarm.spray_quantum);
   ports_up_ = PortMask::first(config_.port_count);
   port_masks_.insert(ports_up_.bits());
   MRC_CHECK(engine_->ports_up() == ports_up_, "a new endpoint does not have all ports up");
@@ -146,6 +158,7 @@ void Host::set_port_up(PortId port, bool up) {
   const Status status = engine_->set_port_up(clock(), port, up);
   MRC_CHECK(status.ok(), "set_port_up(%u, %d) failed: %s", static_cast<unsigned>(port), up,
             status.what());
+  if (up && ports_up_.empty()) first_port_up_at_ = world_.stage.now;
   ports_up_ = up ? ports_up_.with(port) : ports_up_.without(port);
   port_masks_.insert(ports_up_.bits());
   MRC_CHECK(engine_->ports_up() == ports_up_, "ports_up() does not show what set_port_up said");

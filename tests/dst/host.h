@@ -45,8 +45,11 @@ class Host {
   PortMask ports_up() const { return ports_up_; }
   const std::vector<std::unique_ptr<core::EvProfile>>& profiles() const { return profiles_; }
   core::EvProfile& profile(std::size_t index) { return *profiles_[index]; }
-  // Every set of ports this host ever had up.
-  bool had_ports(PortMask ports) const { return port_masks_.contains(ports.bits()); }
+  // Whether this host ever had these ports up, perhaps without some of `heard`.
+  bool had_ports(PortMask ports, PortMask heard) const {
+    return std::any_of(port_masks_.begin(), port_masks_.end(),
+                       [&](std::uint32_t up) { return ports == (PortMask(up) | (ports & heard)); });
+  }
   std::uint64_t events_lost() const { return engine_->counters().events_dropped; }
 
   // Things that happen.
@@ -64,6 +67,10 @@ class Host {
   // Faults.
   void pause_until(TimeNs until) { paused_until_ = std::max(paused_until_, until); }
   TimeNs paused_until() const { return paused_until_; }
+  // What a port needs to send as many answers as may wait for it.
+  DurationNs longest_answer_queue_ns() const;
+  // When it last began to run and to have a port, after it had not.
+  TimeNs resumed_at() const { return std::max(paused_until_, first_port_up_at_); }
   void set_port_up(PortId port, bool up);
   void jump_clock(DurationNs ahead_ns);
   void crash();
@@ -104,6 +111,7 @@ class Host {
   TimeNs timer_deadline_ = kNever;      // what kHostTimer is scheduled for, by the host's clock
   std::uint32_t timer_generation_ = 0;  // only the latest one counts
   TimeNs paused_until_ = 0;
+  TimeNs first_port_up_at_ = 0;
   bool poll_scheduled_ = false;
   TimeNs spin_time_ = -1;  // bound on timer calls at one instant
   unsigned spins_ = 0;

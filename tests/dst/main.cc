@@ -3,8 +3,8 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -68,7 +68,8 @@ int run_many(const char* program, const Options& options, const std::vector<std:
   print_verdict(program, result);
   if (options.hash) std::printf("combined hash %016" PRIx64 "\n", result.totals.combined_hash);
   if (!options.results.empty() &&
-      !write_results(options.results, "dst", result_lines(result.totals))) {
+      !write_results(options.results, std::filesystem::path(options.results).stem(),
+                     result_lines(result.totals))) {
     std::fprintf(stderr, "dst: cannot write %s\n", options.results.c_str());
     return 1;
   }
@@ -84,8 +85,13 @@ int run(const char* program, const Options& options) {
     case Mode::kOneSeed:
       return run_one(options);
     case Mode::kManySeeds:
-      seeds.resize(options.seeds);
-      std::iota(seeds.begin(), seeds.end(), options.first);
+      for (std::uint64_t i = 0; i < options.seeds; ++i) {
+        const std::uint64_t number = options.first + i;
+        seeds.push_back(options.theme ? themed_seed(*options.theme, number) : mixed_seed(number));
+      }
+      std::printf("numbers %" PRIu64 " to %" PRIu64 ", theme %s\n", options.first,
+                  options.first + options.seeds - 1,
+                  options.theme ? theme_name(*options.theme) : "mixed");
       return run_many(program, options, seeds);
     case Mode::kSeedFiles:
       for (const std::string& path : options.seed_files) {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <numeric>
 #include <vector>
 
 #include "base/planted_bug.h"
 #include "dst/pool.h"
 #include "dst/results.h"
+#include "dst/theme.h"
 
 namespace mrc::dst {
 namespace {
@@ -34,8 +34,10 @@ PoolOptions pool_options(const MutantOptions& options) {
 
 // Seeds that pass without a bug. What fails anyhow proves nothing.
 std::vector<std::uint64_t> sound_seeds(const MutantOptions& options) {
-  std::vector<std::uint64_t> seeds(options.seeds_per_mutant);
-  std::iota(seeds.begin(), seeds.end(), options.first_seed);
+  std::vector<std::uint64_t> seeds;
+  for (std::uint64_t i = 0; i < options.seeds_per_mutant; ++i) {
+    seeds.push_back(mixed_seed(options.first_seed + i));
+  }
   PoolOptions pool = pool_options(options);
   pool.failures = seeds.size();
   for (const Failure& failure : run_pool(seeds, pool).failures) {

@@ -10,7 +10,8 @@
 namespace mrc::dst {
 
 const char kUsage[] =
-    "Usage: dst --seeds N [--first S] [--jobs J] [--hash] [--results FILE]\n"
+    "Usage: dst --seeds N [--first S | --derive TEXT] [--theme NAME] [--jobs J] [--hash]\n"
+    "           [--results FILE]\n"
     "       dst --seed N [--log] [--mutant NAME]\n"
     "       dst --seed-file FILE... [--jobs J] [--results FILE]\n"
     "       dst --mutants [--mutant NAME] [--seeds-per-mutant N] [--jobs J] [--results FILE]\n"
@@ -19,6 +20,10 @@ const char kUsage[] =
     "One seed decides everything that happens in a run.\n"
     "\n"
     "  --seeds N             run N seeds, from --first (default 1) on\n"
+    "  --derive TEXT         start from a number that TEXT decides, such as a commit\n"
+    "  --theme NAME          what all seeds are about: one-path, some-paths, last-port, idle,\n"
+    "                        many-qps, stalls, windows, software-nic; mixed: every second seed\n"
+    "                        has one of them; default any: none has\n"
     "  --seed N              run one seed; with --log print all that happens\n"
     "  --seed-file FILE      run the seeds listed in a file, one number a line\n"
     "  --jobs J              processes, default one per core\n"
@@ -32,6 +37,8 @@ const char kUsage[] =
     "Exit status: 0 all good, 1 a check failed, 2 wrong usage.\n";
 
 namespace {
+
+constexpr std::uint64_t kFirstDerived = std::uint64_t{1} << 40;
 
 class Arguments {
  public:
@@ -70,6 +77,24 @@ bool take_text(Arguments& arguments, std::string& target) {
   return text.has_value();
 }
 
+// FNV-1a, reduced to numbers that nobody has run before by counting from 1 on.
+bool take_derived(Arguments& arguments, std::uint64_t& first) {
+  const auto text = arguments.value();
+  if (!text || text->empty()) return false;
+  std::uint64_t hash = 0xCBF2'9CE4'8422'2325;
+  for (const char c : *text)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01B3;
+  first = kFirstDerived + hash % kFirstDerived;
+  return true;
+}
+
+bool take_theme(Arguments& arguments, std::optional<Theme>& theme) {
+  const auto name = arguments.value();
+  if (!name) return false;
+  theme = theme_of_name(*name);
+  return theme.has_value() || *name == "mixed";
+}
+
 bool take_mode(Options& options, Mode mode) {
   const bool first = options.mode == Mode::kHelp || options.mode == mode;
   options.mode = mode;
@@ -92,6 +117,8 @@ bool take_option(Arguments& arguments, std::string_view name, Options& options) 
   if (name == "--mutant") return take_text(arguments, options.mutant);
   if (name == "--seeds-per-mutant") return take_number(arguments, options.seeds_per_mutant);
   if (name == "--first") return take_number(arguments, options.first);
+  if (name == "--derive") return take_derived(arguments, options.first);
+  if (name == "--theme") return take_theme(arguments, options.theme);
   if (name == "--jobs") return take_number(arguments, options.jobs) && options.jobs != 0;
   if (name == "--failures") return take_number(arguments, options.failures);
   if (name == "--results") return take_text(arguments, options.results);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "dst/theme.h"
+
 namespace mrc::dst {
 
 enum class Mode : std::uint8_t { kHelp, kOneSeed, kManySeeds, kSeedFiles, kMutants };
@@ -15,6 +17,7 @@ struct Options {
   std::uint64_t seed = 0;
   std::uint64_t seeds = 0;
   std::uint64_t first = 1;
+  std::optional<Theme> theme = Theme::kAny;  // none: mixed
   std::vector<std::string> seed_files;
   unsigned jobs = 1;
   std::uint64_t failures = 16;  // stop after so many

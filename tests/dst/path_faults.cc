@@ -24,6 +24,7 @@ void PathFaults::start() {
   for (const Fault kind : kKinds) {
     if (world_.stage.swarm.on(kind)) schedule_next(kind);
   }
+  if (world_.stage.swarm.dead_for_ever == DeadForEver::kAllButOnePlane) plan_last_plane();
 }
 
 void PathFaults::schedule_next(Fault kind) {
@@ -229,10 +230,41 @@ void PathFaults::heal() {
     if (episode.phase == Phase::kInForce) end(episode);
     episode.phase = Phase::kOver;
   }
-  if (!world_.stage.swarm.one_path_for_ever) return;
-  if (const auto key = random_path()) {
-    leave_one_path(key->from, key->to);
-    if (random_.one_in(2)) leave_one_path(key->to, key->from);
+  if (world_.stage.swarm.heals()) return;
+  const auto key = last_plane_ ? last_plane_ : random_path();
+  if (key) leave_for_ever(*key);
+}
+
+// The plane that will be left, known before: its port is down, at one end or at both, when the
+// faults stop, and comes back then.
+void PathFaults::plan_last_plane() {
+  last_plane_ = random_path();
+  if (!last_plane_) return;
+  const DurationNs phase = world_.stage.swarm.fault_phase_ns;
+  const Span span{random_.duration(0, phase - 1), 2 * phase};
+  plan({Effect::kPort, Fault::kPortDown, *last_plane_}, span);
+  if (random_.one_in(2)) plan({Effect::kPort, Fault::kPortDown, reverse(*last_plane_)}, span);
+}
+
+void PathFaults::leave_for_ever(const PathKey& key) {
+  const DeadForEver dead = world_.stage.swarm.dead_for_ever;
+  if (dead == DeadForEver::kAllButOnePath) {
+    leave_one_path(key.from, key.to);
+    if (random_.one_in(2)) leave_one_path(key.to, key.from);
+    return;
+  }
+  const bool one_plane = dead == DeadForEver::kAllButOnePlane;
+  for (const PathKey& way : {key, reverse(key)}) {
+    leave_one_path(way.from, way.to);
+    Survivors& rule = world_.network.survivors(way.from, way.to);
+    if (one_plane) rule.paths.clear();
+    for (const auto& profile : world_.hosts[way.from]->profiles()) {
+      for (std::uint16_t i = 0; i < profile->size(); ++i) {
+        const core::EvEntry& entry = profile->entry(EvIndex{i});
+        if (one_plane ? entry.port != key.port : !random_.one_in(4)) continue;
+        rule.paths.push_back({way.from, way.to, entry.port, entry.entropy});
+      }
+    }
   }
 }
 

@@ -55,11 +55,14 @@ class PathFaults {
   void end(Episode& episode);
   void flap(const PathKey& key);
   void swizzle();
+  void plan_last_plane();
+  void leave_for_ever(const PathKey& key);
   void leave_one_path(unsigned from, unsigned to);
 
   World& world_;
   Random random_;
   std::vector<Episode> episodes_;
+  std::optional<PathKey> last_plane_;
 };
 
 }  // namespace mrc::dst

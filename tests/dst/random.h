@@ -24,6 +24,7 @@ enum class Stream : std::uint64_t {
   kAdversary,
   kChecks,
   kTeardown,
+  kTheme,
 };
 
 // A bijection that scatters its input; also the step of order-sensitive hashes.

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "dst/random.h"
+#include "dst/theme.h"
 
 namespace mrc::dst {
 namespace {
@@ -76,10 +77,11 @@ void draw_faults(Random& random, Swarm& swarm) {
   // A peer that is gone is noticed only by retries that end.
   swarm.retries_limited = swarm.on(Fault::kRetryExhaustion) || swarm.on(Fault::kCrash) ||
                           swarm.on(Fault::kLocalFailure);
-  swarm.one_path_for_ever =
-      swarm.on(Fault::kAllButOneDead) && !swarm.retries_limited && random.one_in(2);
-  // Looking for the one path takes a time that grows with the number of pairs of paths.
-  if (swarm.one_path_for_ever) swarm.ports = std::min(swarm.ports, kMaxSearchedEvs);
+  if (swarm.on(Fault::kAllButOneDead) && !swarm.retries_limited && random.one_in(2)) {
+    swarm.dead_for_ever = DeadForEver::kAllButOnePath;
+    // Looking for the one path takes a time that grows with the number of pairs of paths.
+    swarm.ports = std::min(swarm.ports, kMaxSearchedEvs);
+  }
 }
 
 unsigned draw_hosts(Random& random) {
@@ -146,10 +148,13 @@ Swarm draw_swarm(std::uint64_t seed) {
   draw_network(random, swarm);
   draw_faults(random, swarm);
   if (random.one_in(100)) make_many_tiny_messages(swarm);
+  apply_theme(swarm);
   return swarm;
 }
 
 std::string describe(const Swarm& swarm) {
+  static constexpr const char* kDeadNames[] = {"", ", one path for ever", ", some paths for ever",
+                                               ", one plane for ever"};
   char head[320];
   std::snprintf(head, sizeof head,
                 "seed %" PRIu64 ": %u hosts, %u ports at %" PRIu64
@@ -161,12 +166,15 @@ std::string describe(const Swarm& swarm) {
                 swarm.switches_trim ? "trimming" : "dropping",
                 swarm.many_tiny_messages ? ", many tiny messages" : "",
                 swarm.retries_limited ? ", limited retries" : "",
-                swarm.one_path_for_ever ? ", one path for ever" : "");
+                swarm.heals() ? "" : kDeadNames[static_cast<std::size_t>(swarm.dead_for_ever)]);
   std::string text = head;
+  const Theme theme = theme_of_seed(swarm.seed);
+  if (theme != Theme::kAny) text += std::string(", theme ") + theme_name(theme);
+  const std::size_t before_faults = text.size();
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
     if (!swarm.on(fault)) continue;
-    text += text == head ? "; faults: " : ", ";
+    text += text.size() == before_faults ? "; faults: " : ", ";
     text += fault_name(fault);
     text += ' ';
     text += std::to_string(swarm.rate(fault));

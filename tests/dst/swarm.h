@@ -13,6 +13,14 @@ namespace mrc::dst {
 // EVs of a profile where all but one may be dead for ever.
 inline constexpr unsigned kMaxSearchedEvs = 8;
 
+// What does not come back when the faults stop.
+enum class DeadForEver : std::uint8_t {
+  kNothing,
+  kAllButOnePath,   // of a pair of hosts, per profile, in one direction or both
+  kSomePaths,       // the same with more than one survivor, always in both directions
+  kAllButOnePlane,  // of a pair of hosts
+};
+
 struct Swarm {
   std::uint64_t seed = 0;
 
@@ -43,8 +51,18 @@ struct Swarm {
 
   // Retries end: then a queue pair may fail with kRetryExceeded, and hosts may crash.
   bool retries_limited = false;
-  // From some moment on, and to the end, all paths of a pair but one are dead.
-  bool one_path_for_ever = false;
+  DeadForEver dead_for_ever = DeadForEver::kNothing;
+  bool heals() const { return dead_for_ever == DeadForEver::kNothing; }
+
+  // Programs.
+  DurationNs longest_think_ns = 0;  // 0: up to 200 us
+  std::uint32_t most_evs = 1'024;   // per profile
+  std::uint32_t psns_before_wrap = 2'000;
+
+  // How the engines are set up; see core::EndpointConfig.
+  DurationNs end_jitter_ns = 0;
+  bool group_answers = false;
+  unsigned spray_quantum = 1;
 
   PerFault<Knob> faults;
 

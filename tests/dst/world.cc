@@ -125,7 +125,8 @@ void World::heal() {
 // Everything posted must finish in this time once the network is healthy; docs/testing.md derives
 // it.
 DurationNs World::derive_drain_bound() const {
-  DurationNs longest_timer = 0;
+  // An end that may be late waits longer before it takes silence for loss.
+  DurationNs longest_timer = 4 * stage.swarm.end_jitter_ns;
   std::uint64_t bytes = 0;
   for (const EndRef ref : model.ends()) {
     const End& end = model.end(ref);
@@ -139,7 +140,7 @@ DurationNs World::derive_drain_bound() const {
       std::min(stage.swarm.port_bits_per_second, stage.swarm.spine_bits_per_second);
   const DurationNs transfer =
       16 * network.serialization_ns(slowest, 1) * static_cast<DurationNs>(bytes);
-  const DurationNs pairs = stage.swarm.one_path_for_ever ? kMaxSearchedEvs * kMaxSearchedEvs : 1;
+  const DurationNs pairs = stage.swarm.heals() ? 1 : kMaxSearchedEvs * kMaxSearchedEvs;
   return backoff + transfer + (10 + kSearchRounds * (pairs - 1)) * kProbeCapNs;
 }
 
@@ -176,7 +177,7 @@ std::string World::unfinished() const {
 }
 
 bool World::all_healthy() const {
-  if (stage.swarm.one_path_for_ever) return false;
+  if (!stage.swarm.heals()) return false;
   const auto ends = model.ends();
   return std::all_of(ends.begin(), ends.end(), [&](EndRef ref) {
     return model.end(ref).state == EndState::kLive &&

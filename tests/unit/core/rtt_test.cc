@@ -69,6 +69,17 @@ TEST(Rtt, FirstAnswerMayBeHeldUpToo) {
   EXPECT_EQ(estimate.smoothed(), 64 * 12 * kMicrosecondNs);
 }
 
+// 3.4 ms are less than eight times the 768 us that the first of them was taken for.
+TEST(Rtt, OthersThatWereHeldUpWithTheFirstDoNotCount) {
+  constexpr DurationNs kPause = 3'400 * kMicrosecondNs;
+  RttEstimator estimate(12 * kMicrosecondNs);
+  for (TimeNs sent_at = 0; sent_at < 10; ++sent_at)
+    estimate.add(kPause + sent_at, sent_at, kPause);
+  EXPECT_EQ(estimate.smoothed(), 64 * 12 * kMicrosecondNs);
+  estimate.add(kPause + 20, kPause + 20 - kUsual, kUsual);
+  EXPECT_LT(estimate.smoothed(), 64 * 12 * kMicrosecondNs) << "one that was quick all the same";
+}
+
 TEST(Rtt, LongerRoundTripsAreBelievedWhenTheyGoOn) {
   Settled settled;
   for (unsigned i = 0; i < 40; ++i)
