@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace mrc::dst {
@@ -18,28 +19,31 @@ constexpr std::uint64_t word_at(std::uint64_t key, std::uint64_t index) {
 
 // Little-endian on every machine.
 void store_word(std::uint64_t word, std::byte* out) {
-  for (std::size_t i = 0; i < kWord; ++i)
-    out[i] = static_cast<std::byte>(word >> (8 * i));
+  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+  std::memcpy(out, &word, kWord);
+}
+
+// Bytes of the word at `index`, from its byte `skip` on.
+void fill_part(std::uint64_t key, std::uint64_t index, std::size_t skip, std::span<std::byte> out) {
+  std::array<std::byte, kWord> bytes{};
+  store_word(word_at(key, index), bytes.data());
+  std::memcpy(out.data(), bytes.data() + skip, out.size());
 }
 
 }  // namespace
 
+// Whole words in a loop of their own: this is a third of what a run costs.
 void fill_pattern(std::uint64_t key, std::uint64_t offset, std::span<std::byte> out) {
-  std::size_t done = 0;
-  while (done < out.size()) {
-    const std::uint64_t position = offset + done;
-    const std::size_t skip = position % kWord;
-    const std::size_t length = std::min(kWord - skip, out.size() - done);
-    const std::uint64_t word = word_at(key, position / kWord);
-    if (length == kWord) {
-      store_word(word, out.data() + done);
-    } else {
-      std::array<std::byte, kWord> bytes{};
-      store_word(word, bytes.data());
-      std::memcpy(out.data() + done, bytes.data() + skip, length);
-    }
-    done += length;
+  std::uint64_t index = offset / kWord;
+  const std::size_t skip = offset % kWord;
+  if (skip != 0) {
+    const std::size_t length = std::min(kWord - skip, out.size());
+    fill_part(key, index++, skip, out.first(length));
+    out = out.subspan(length);
   }
+  for (; out.size() >= kWord; out = out.subspan(kWord))
+    store_word(word_at(key, index++), out.data());
+  if (!out.empty()) fill_part(key, index, 0, out);
 }
 
 std::size_t first_difference(std::uint64_t key, std::uint64_t offset,
