@@ -373,7 +373,7 @@ Result<QpStatus> Endpoint::query_qp(QpNumber number) const {
   if (qp->requester.started()) {
     const SendWindow& window = qp->requester.window();
     status.packets_in_flight = window.in_flight();
-    status.packets_lost = window.lost();
+    status.packets_lost = window.to_resend();
     status.bytes_in_flight = window.in_flight_bytes();
     status.window_psns = qp->requester.window_psns();
     status.next_psn = psn_of(window.next());

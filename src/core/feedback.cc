@@ -8,9 +8,6 @@
 namespace mrc::core {
 namespace {
 
-constexpr std::uint32_t kHalfReceivedUnits = 0x80'0000;
-constexpr std::uint32_t kMessageCountMask = 0xFF'FFFF;
-
 // Refused is one message; the peer goes on with the others.
 bool peer_lives_on(CompletionStatus status) {
   return status == CompletionStatus::kRemoteAccess ||
@@ -42,30 +39,6 @@ bool status_of_nak(std::uint8_t syndrome, CompletionStatus& status) {
 
 }  // namespace
 
-bool Requester::read_sack(const wire::Sack& sack, SackView& view) {
-  view.cumulative = sequence_near(window_->oldest() - 1, sack.cumulative);
-  if (view.cumulative >= window_->next()) {
-    if (!MRC_BUG(kBelievesUnsentSack)) return false;
-    view.cumulative = window_->next() - 1;
-  }
-  if (view.cumulative + window_psns_ < window_->oldest()) return false;  // of another age
-  view.base = view.cumulative + static_cast<Sequence>(std::int64_t{sack.bitmap_offset});
-  view.bitmap = sack.bitmap;
-  const std::uint32_t ahead =
-      (sack.received_units - newest_received_units_) & wire::kReceivedUnitsMask;
-  // How many packets had arrived when it was written; small ones may share a unit of received
-  // bytes.
-  const Sequence arrived = view.cumulative + sack.out_of_order_count;
-  view.fresh = view.cumulative + 1 >= window_->oldest() && ahead < kHalfReceivedUnits &&
-               arrived >= newest_arrived_;
-  if (view.fresh) {
-    newest_received_units_ = sack.received_units;
-    newest_arrived_ = arrived;
-  }
-  if (MRC_BUG(kStaleSackIsFresh)) view.fresh = true;
-  return true;
-}
-
 DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
   if (!started_) {  // of all that a SACK may tell, only the answer to a probe can be meant for us
     AckSample unused;
@@ -73,7 +46,7 @@ DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
                                          : DropReason::kQpNotReady;
   }
   SackView view;
-  if (!read_sack(sack, view)) return DropReason::kStaleFeedback;
+  if (!sack_reader_.read(sack, *window_, window_psns_, view)) return DropReason::kStaleFeedback;
   ++links_.counters->sacks_received;
   AckSample sample{
       .now = now, .window_penalty = sack.window_penalty, .restore_window = sack.restore_window};
@@ -155,8 +128,8 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
                                AckSample& sample) {
   const PacketRecord& packet = window_->record(trigger);
   bool unambiguous = packet.transmissions == 1;
-  const bool on_its_way =
-      packet.state == PacketState::kInFlight || (packet.state == PacketState::kLost && unambiguous);
+  const bool on_its_way = packet.state == PacketState::kInFlight ||
+                          (packet.state == PacketState::kToResend && unambiguous);
   if (on_its_way && links_.paths->profile().matches(packet.ev, sack.entropy)) {
     const bool full_size = packet.nominal_bytes >= full_packet_bytes_;
     const bool stamp_fits =
@@ -171,13 +144,13 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   const PacketRecord packet = window_->record(seq);
   if (packet.state == PacketState::kAcknowledged) return;
   const std::uint32_t late = unambiguous ? late_packets(now, seq, packet.sent_at) : 0;
-  if (packet.state == PacketState::kLost) {
+  if (packet.state == PacketState::kToResend) {
     note_spurious(packet, now);
   } else {
     const bool too_early = now - packet.sent_at < rtt_.minimum() / 2;
     if (unambiguous) {
       if (!MRC_BUG(kNoPathOrderRule)) window_->overtake_before(seq);
-      newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, packet.sent_at);
+      losses_.note_arrival(packet.sent_at);
       links_.paths->on_delivered(packet.ev);
       window_->note_life(packet.ev, now);
     } else if (too_early) {
@@ -189,9 +162,8 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
   // After a wrong verdict on the path is taken back: then it is not lost, but late it is.
   if (late > 0) links_.paths->on_late(packet.ev, late);
   window_->acknowledge(seq);
-  note_arrival();
-  progress_at_ = now;
-  retries_ = 0;
+  losses_.note_acknowledged();
+  retry_.note_progress(now);
 }
 
 void Requester::settle_up_to(TimeNs now, Sequence last) {
@@ -250,10 +222,10 @@ Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   if (trimmed) links_.paths->on_trimmed(packet.ev);
   if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
     window_->note_life(packet.ev, now);
-    declare_lost(now, seq, LossCause::kTrimmed);
+    queue_resend(now, seq, ResendReason::kTrimmed);
     links_.cc->on_trim(now, packet.nominal_bytes, !trimmed);
   } else {
-    declare_lost(now, seq, LossCause::kRefused);
+    queue_resend(now, seq, ResendReason::kNotTaken);
   }
   return {};
 }
@@ -262,45 +234,34 @@ Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
   if (!started_) return {.drop = DropReason::kQpNotReady};
   if (ack.syndrome == wire::kSyndromeAck) {
     const DropReason drop = acknowledge(now, psn, ack.msn);
-    return drop == DropReason::kNone ? sentence() : Verdict{.drop = drop};
+    return drop == DropReason::kNone ? check_refused() : Verdict{.drop = drop};
   }
   Verdict verdict{.fatal = true};
   verdict.culprit = sequence_near(window_->oldest(), psn);
   if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
   if (!peer_lives_on(verdict.status)) {
-    const bool ours = unfinished_message_with(verdict.culprit) != kNoMessage;
+    const bool ours = unfinished_message_with(verdict.culprit) != MessageQueue::kNone;
     return ours ? verdict : Verdict{.drop = DropReason::kStaleFeedback};
   }
-  const Verdict condemned = condemn(now, verdict.culprit, verdict.status);
-  if (condemned.drop == DropReason::kNone) note_feedback(now);
-  return condemned;
+  const Verdict refused = refuse_message(now, verdict.culprit, verdict.status);
+  if (refused.drop == DropReason::kNone) note_feedback(now);
+  return refused;
 }
 
 // A transport ACK says how many messages are complete and up to which PSN everything has arrived.
-// Both must name the same place: an ACK of an earlier connection would not.
 DropReason Requester::acknowledge(TimeNs now, Psn psn, std::uint32_t messages_done) {
   const Sequence cumulative = sequence_near(window_->oldest() - 1, psn);
   if (cumulative + window_psns_ < window_->oldest() || cumulative >= window_->next()) {
     return DropReason::kStaleFeedback;
   }
-  std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
-  if (count > segmented_ - completed_) return DropReason::kStaleFeedback;
-  if (count > 0) {
-    const Message& newest = message(completed_ + count - 1);
-    if (newest.first + newest.packets - 1 > cumulative) return DropReason::kStaleFeedback;
-    progress_at_ = now;
-    retries_ = 0;
-  } else if (!window_->contains(cumulative)) {
-    return DropReason::kStaleFeedback;  // nothing new
-  }
+  const std::uint64_t count = messages_.acknowledged_by(messages_done, cumulative);
+  if (count == MessageQueue::kNone) return DropReason::kStaleFeedback;
+  const bool news = count > 0 || window_->contains(cumulative);
+  if (!news) return DropReason::kStaleFeedback;
+  if (count > 0) retry_.note_progress(now);
   settled_bytes_ = 0;
   settle_up_to(now, cumulative);
-  count = std::min(count, condemned_ - completed_);  // refused stays refused
-  for (std::uint64_t m = completed_; m < completed_ + count; ++m) {
-    if (message(m).request.uses_receive()) ++immediates_completed_;
-  }
-  completed_ += count;
-  links_.counters->messages_completed += count;
+  links_.counters->messages_completed += messages_.complete(count);
   if (settled_bytes_ > 0) links_.cc->on_ack({.now = now, .acked_bytes = settled_bytes_});
   note_feedback(now);
   return DropReason::kNone;

@@ -64,7 +64,9 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   out.packet.bth = {};
   out.packet.bth.opcode = wire::Opcode::kProbe;
   out.packet.bth.destination = ends.remote;
-  const std::uint16_t id = checks_path ? remember_probe(now, out.ev) : revival_id(out.ev);
+  const std::uint16_t id = checks_path
+                               ? probes_.add(now, out.ev, 2 * tail_probe_delay(), kRevivalProbe)
+                               : revival_id(out.ev);
   out.packet.body = wire::Probe{.probe_id = id,
                                 .source_context = static_cast<std::uint16_t>(ends.local),
                                 .destination_context = static_cast<std::uint16_t>(ends.remote),
@@ -72,49 +74,20 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   ++links_.counters->probes_sent;
   if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
     activity_at_ = now;
-    sent_since_expiry_ = true;
+    retry_.note_question();
   }
   return SendOutcome::kSent;
 }
 
-// Takes a free place, or that of the oldest probe. The id it gets.
-std::uint16_t Requester::remember_probe(TimeNs now, EvIndex ev) {
-  PendingProbe* place = &probes_[0];
-  for (PendingProbe& probe : probes_) {
-    if (probe.ev == kNoEv) {
-      place = &probe;
-      break;
-    }
-    if (probe.sent_at < place->sent_at) place = &probe;
-  }
-  next_probe_id_ = (next_probe_id_ + 1) % kRevivalProbe;
-  *place = {.id = next_probe_id_, .ev = ev, .sent_at = now};
-  probes_expire_at_ = std::min(probes_expire_at_, now + 2 * tail_probe_delay());
-  return next_probe_id_;
-}
-
-bool Requester::probe_pending() const {
-  return std::any_of(probes_.begin(), probes_.end(),
-                     [](const PendingProbe& probe) { return probe.ev != kNoEv; });
-}
-
 void Requester::expire_probes(TimeNs now) {
-  if (now < probes_expire_at_) return;
-  probes_expire_at_ = kNever;
-  for (PendingProbe& probe : probes_) {
-    if (probe.ev == kNoEv) continue;
+  probes_.expire(now, [this, now](const ProbeTable::Probe& probe) {
     const TimeNs expires = probe.sent_at + 2 * tail_probe_delay();
-    if (expires > now) {
-      probes_expire_at_ = std::min(probes_expire_at_, expires);
-      continue;
-    }
-    if (heard_at_ < probe.sent_at && may_be_away(now - probe.sent_at)) {
-      probes_expire_at_ = std::min(probes_expire_at_, now + tail_probe_delay());
-      continue;
-    }
+    if (expires > now) return expires;
+    const bool silence = heard_at_ < probe.sent_at;
+    if (silence && may_be_away(now - probe.sent_at)) return now + tail_probe_delay();
     links_.paths->on_lost(probe.ev, now);
-    probe.ev = kNoEv;
-  }
+    return now;
+  });
 }
 
 bool Requester::answers_revival(const wire::Sack& sack) {
@@ -123,18 +96,17 @@ bool Requester::answers_revival(const wire::Sack& sack) {
 
 DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample) {
   if (answers_revival(sack)) return on_revival_answer(now, sack);
-  for (PendingProbe& probe : probes_) {
-    if (probe.ev == kNoEv || probe.id != sack.offset_or_probe_id) continue;
-    if (!links_.paths->profile().matches(probe.ev, sack.entropy)) break;
-    add_rtt_sample(now, probe.sent_at, sack.timestamp_ticks, false, sample);
-    tell_path(now, sack, probe.ev);
-    if (started_) window_->overtake_until(probe.ev, probe.sent_at);
-    newest_arrival_sent_at_ = std::max(newest_arrival_sent_at_, probe.sent_at);
-    probe.ev = kNoEv;
-    heard_at_ = now;
-    return DropReason::kNone;
+  ProbeTable::Probe* probe = probes_.find(sack.offset_or_probe_id);
+  if (probe == nullptr || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
+    return DropReason::kUnknownProbe;
   }
-  return DropReason::kUnknownProbe;
+  add_rtt_sample(now, probe->sent_at, sack.timestamp_ticks, false, sample);
+  tell_path(now, sack, probe->ev);
+  if (started_) window_->overtake_until(probe->ev, probe->sent_at);
+  losses_.note_arrival(probe->sent_at);
+  ProbeTable::release(*probe);
+  heard_at_ = now;
+  return DropReason::kNone;
 }
 
 // However late: it is the path that is being asked about, and PathSet takes one answer per probe.

@@ -6,36 +6,31 @@
 // settle packets and messages; on_timer() fires the tail probe and the retry timer;
 // pop_completion() reports in posting order.
 //
-// How a loss is found (docs/adr/0003-loss-inference.md):
-//   path order  a packet sent later on the same EV has arrived, and a SACK made after that says
-//               this one has not: proof, since each EV is a FIFO path
-//   time        packets sent a reordering allowance later on any path have arrived, a SACK says
-//               this one has not, and nothing was heard of its path for as long
-//   silence     nothing has said anything about it for a round trip longer than that; the path
-//               is not blamed, since the SACK may have been what was lost
-//   time-out    nothing made progress for the retry interval; at first one packet asks, where the
-//               peer may be away (docs/adr/0013-jitter-of-the-ends.md)
-// What is not lost but late, and holds up everything else, is sent once more on another path; the
-// first such packet without waiting for feedback (docs/adr/0010-late-is-not-lost.md).
+// Why something is sent again: loss_detector.h (SACKs), NACKs, and the retry timer when nothing
+// made progress for an interval (retry_policy.h). Then at first one packet asks, where the peer may
+// be away (docs/adr/0013-jitter-of-the-ends.md).
 //
-// A message that the peer refuses, and lives on (docs/adr/0005), is condemned: nothing of it or
-// behind it is sent any more, and the queue pair fails when all before it is complete. So what was
-// posted before a faulty request is done, and the first completion with an error names the fault.
-// When no feedback comes at all, a tail probe fetches a SACK so that these rules can speak.
+// When the peer refuses a message, and lives on (docs/adr/0005), the queue pair fails when all
+// before it is complete. So what was posted before a faulty request is done, and the first
+// completion with an error names the fault. When no feedback comes at all, a tail probe fetches a
+// SACK so that these rules can speak.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
-#include "base/fixed_array.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "core/cc/congestion.h"
 #include "core/config.h"
 #include "core/counters.h"
+#include "core/loss_detector.h"
+#include "core/message_queue.h"
 #include "core/path_set.h"
+#include "core/probe_table.h"
+#include "core/retry_policy.h"
 #include "core/rtt.h"
+#include "core/sack_reader.h"
 #include "core/send_window.h"
 #include "core/tx_packet.h"
 #include "core/work.h"
@@ -92,7 +87,6 @@ class Requester {
   // PathSet::choose for `quantum`.
   SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, unsigned quantum,
                         TxPacket& out);
-  bool paced(TimeNs now) const { return paced_until_ != kNever && paced_until_ > now; }
   // True when there is something that only needs a window and a path.
   bool wants_to_send() const;
   // A due probe: tail probe, path revival, or reverse path check. `endpoints` names both ends.
@@ -103,7 +97,7 @@ class Requester {
   SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, TxPacket& out);
   // Without probes only the retry timer asks, since nothing else would fetch a lost transport ACK.
   bool probe_wanted() const {
-    const bool may_probe = links_.probes || retries_ > 0;
+    const bool may_probe = links_.probes || retry_.tries() > 0;
     return may_probe && (tail_probe_due_ || revival_due_ || reverse_check_due_);
   }
 
@@ -123,80 +117,47 @@ class Requester {
   TimeNs deadline() const;
 
   // A probe other than those of abandoned paths is on its way.
-  bool probe_pending() const;
+  bool probe_pending() const { return !probes_.empty(); }
   // Data came in on this queue pair: asks for a probe of the way back, unless data of our own does
   // that anyway (false).
   bool check_way_back();
 
-  bool has_completion() const { return reported_ < completed_; }
-  // False when only silent completions were left.
-  bool pop_completion(Completion& out);
+  bool has_completion() const { return messages_.has_completion(); }
+  bool pop_completion(Completion& out) { return messages_.pop_completion(out); }
 
   bool started() const { return started_; }
-  std::uint32_t outstanding() const { return static_cast<std::uint32_t>(posted_ - reported_); }
+  std::uint32_t outstanding() const { return messages_.outstanding(); }
   std::uint32_t window_psns() const { return window_psns_; }
   const SendWindow& window() const { return *window_; }
   const RttEstimator& rtt() const { return rtt_; }
   std::size_t memory_bytes() const;
 
  private:
-  struct Message {
-    SendRequest request;
-    Sequence first = 0;  // valid once segmentation began
-    std::uint32_t packets = 0;
-    std::uint16_t receive_msn = 0;
-    CompletionStatus status = CompletionStatus::kSuccess;
-  };
-  struct PendingProbe {  // silence speaks against its path
-    std::uint16_t id = 0;
-    EvIndex ev = kNoEv;  // kNoEv: free
-    TimeNs sent_at = 0;
-  };
-  // What a SACK says, in sequence numbers.
-  struct SackView {
-    Sequence cumulative = 0;
-    Sequence base = 0;  // of the bitmap
-    std::uint64_t bitmap = 0;
-    bool fresh = false;  // not older than the newest one seen, so "missing" means missing
-    bool reports_missing(Sequence seq) const {
-      if (seq == cumulative + 1) return true;
-      return seq > cumulative && seq >= base && seq - base < 64 &&
-             ((bitmap >> (seq - base)) & 1) == 0;
-    }
-  };
-
-  Message& message(std::uint64_t number) { return messages_[number % messages_.size()]; }
-  const Message& message(std::uint64_t number) const {
-    return messages_[number % messages_.size()];
-  }
-
   static constexpr std::int64_t kPatienceInJitters = 32;
 
   // requester.cc
   bool may_send_new() const;
   Sequence window_end() const { return window_->oldest() + window_psns_; }
-  void begin_message(Message& m);
   void build_write(const Message& m, std::uint64_t number, Sequence seq, TxPacket& out) const;
   bool wants_answer(Sequence seq, std::int64_t nominal_bytes) const;
   void commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
   void count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal);
   EvIndex choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path);
-  // The message that holds a sent packet and is not complete; kNoMessage when there is none.
-  static constexpr std::uint64_t kNoMessage = ~std::uint64_t{0};
-  std::uint64_t unfinished_message_with(Sequence seq) const;
+  std::uint64_t unfinished_message_with(Sequence seq) const {
+    return started_ ? messages_.unfinished_with(seq, window_->next()) : MessageQueue::kNone;
+  }
   // What may be sent again ends here.
   Sequence resend_end() const;
-  // Condemns the message of a packet that has been refused.
-  Verdict condemn(TimeNs now, Sequence refused, CompletionStatus status);
-  // Fatal once all before the condemned message is complete.
-  Verdict sentence() const;
-  bool work_outstanding() const { return completed_ < posted_; }
+  // The message of a packet that was refused ends the queue pair when its turn comes.
+  Verdict refuse_message(TimeNs now, Sequence refused, CompletionStatus status);
+  // Fatal once all before the refused message is complete.
+  Verdict check_refused() const;
   bool awaiting_feedback() const {
-    return started_ && (window_->in_flight() > 0 || completed_ < segmented_);
+    return started_ && (window_->in_flight() > 0 || messages_.any_unacknowledged());
   }
-  DurationNs shortest_retry() const;
-  DurationNs retry_base() const;
-  DurationNs retry_interval() const;
+  RetryPolicy::Pace pace() const {
+    return {2 * rtt_.smoothed() + 4 * rtt_.variation(), links_.jitter_ns};
+  }
   DurationNs tail_probe_delay() const;
   // An end that lost its processor is silent on all paths, and answers for all of them when it is
   // back. So for a while silence everywhere is held against no path.
@@ -207,7 +168,6 @@ class Requester {
   void give_up_unanswered(TimeNs now, TimeNs sent_before);
 
   // feedback.cc
-  bool read_sack(const wire::Sack& sack, SackView& view);
   void settle(TimeNs now, Sequence seq, bool unambiguous);
   void settle_bitmap(TimeNs now, const SackView& view);
   void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
@@ -222,23 +182,17 @@ class Requester {
   void apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev);
   DropReason on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample);
 
-  // loss.cc
+  // resend.cc
+  LossDetector::Situation situation() const;
   void detect_losses(TimeNs now, const SackView& view);
-  void detect_by_path_order(TimeNs now, const SackView& view);
-  void detect_by_time(TimeNs now, const SackView& view);
   TimeNs hedge_time() const;
   void hedge_by_clock(TimeNs now);
-  void declare_lost(TimeNs now, Sequence seq, LossCause cause);
+  void queue_resend(TimeNs now, Sequence seq, ResendReason reason);
   void note_spurious(const PacketRecord& packet, TimeNs now);
-  void widen_allowance(const PacketRecord& packet, TimeNs now);
-  void note_arrival();
-  DurationNs path_spread() const;
-  DurationNs reorder_allowance() const { return path_spread() * reorder_scale_; }
 
   // probes.cc
   static bool answers_revival(const wire::Sack& sack);
   void expire_probes(TimeNs now);
-  std::uint16_t remember_probe(TimeNs now, EvIndex ev);
   DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
   void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev);
 
@@ -249,38 +203,20 @@ class Requester {
   std::unique_ptr<SendWindow> window_;   // from RTS on
   RttEstimator rtt_;
 
-  // Messages, by number: reported <= completed <= segmented <= posted.
-  FixedArray<Message> messages_;  // from RTS on
-  std::uint64_t reported_ = 0;    // completions handed out
-  std::uint64_t completed_ = 0;   // acknowledged by the transport, or flushed
-  std::uint64_t segmented_ = 0;   // every packet sent at least once
-  std::uint64_t posted_ = 0;
-  std::uint64_t immediates_started_ = 0;
-  std::uint64_t immediates_completed_ = 0;
-  bool message_open_ = false;             // message(segmented_) is partly sent
-  std::uint64_t condemned_ = kNoMessage;  // the earliest message that was refused
-  CompletionStatus condemned_for_ = CompletionStatus::kSuccess;
+  MessageQueue messages_;  // from RTS on
+  RetryPolicy retry_;
+  LossDetector losses_;
+  SackReader sack_reader_;
+  ProbeTable probes_;
 
   std::uint32_t window_psns_ = 0;
-  std::uint32_t newest_received_units_ = 0;  // of the newest SACK, with the packets it had seen
-  Sequence newest_arrived_ = 0;
   bool probing_ = false;  // RTR or RTS
   bool started_ = false;  // RTS
 
-  // Loss detection.
-  TimeNs newest_arrival_sent_at_ = 0;  // latest transmission time known to have arrived
-  std::uint8_t reorder_scale_ = 1;     // widens the allowance after a false alarm
-  TimeNs widened_at_ = 0;
-  std::uint32_t acked_since_widened_ = 0;
-
   // Timers.
-  TimeNs progress_at_ = 0;  // last progress, or last expiry of the retry timer
   TimeNs activity_at_ = 0;  // last transmission or feedback
   TimeNs heard_at_ = 0;     // last feedback
-  std::uint8_t retries_ = 0;
   std::uint32_t tail_probes_ = 0;
-  bool sent_since_expiry_ = false;  // data, or a question about the work in hand
-  bool data_sent_since_expiry_ = false;
   TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
   std::int64_t settled_bytes_ = 0;  // by the feedback being handled
 
@@ -288,12 +224,6 @@ class Requester {
   bool tail_probe_due_ = false;
   bool revival_due_ = false;
   bool reverse_check_due_ = false;
-
-  // Probes.
-  static constexpr unsigned kMaxPendingProbes = 8;
-  std::array<PendingProbe, kMaxPendingProbes> probes_;
-  std::uint16_t next_probe_id_ = 0x7FFF;  // the first is 0
-  TimeNs probes_expire_at_ = kNever;
 };
 
 }  // namespace mrc::core

@@ -85,13 +85,13 @@ void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
 
 void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
   Stored& packet = open_record(seq);
-  MRC_ASSERT(packet.state == PacketState::kLost);
+  MRC_ASSERT(packet.state == PacketState::kToResend);
   stamp(packet, now);
   packet.ev = static_cast<std::uint16_t>(ev);
   if (packet.transmissions < kMaxTransmissions) ++packet.transmissions;
   packet.state = PacketState::kInFlight;
-  bits_.clear(seq, kLostLane);
-  --lost_count_;
+  bits_.clear(seq, kResendLane);
+  --to_resend_;
   link(slot(seq));
 }
 
@@ -99,8 +99,8 @@ void SendWindow::acknowledge(Sequence seq) {
   if (open_record(seq).state == PacketState::kInFlight) {
     unlink(seq);
   } else {
-    bits_.clear(seq, kLostLane);
-    --lost_count_;
+    bits_.clear(seq, kResendLane);
+    --to_resend_;
   }
   release(seq);
   bits_.set(seq, kAcknowledgedLane);
@@ -115,14 +115,14 @@ void SendWindow::release(Sequence seq) {
   index_.set(slot(seq), RecordIndex::kNone);
 }
 
-void SendWindow::mark_lost(Sequence seq, LossCause cause) {
+void SendWindow::queue_resend(Sequence seq, ResendReason reason) {
   Stored& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kInFlight);
   unlink(seq);
-  packet.state = PacketState::kLost;
-  packet.cause = cause;
-  bits_.set(seq, kLostLane);
-  ++lost_count_;
+  packet.state = PacketState::kToResend;
+  packet.reason = reason;
+  bits_.set(seq, kResendLane);
+  ++to_resend_;
 }
 
 void SendWindow::advance_to(Sequence seq) {
@@ -147,8 +147,8 @@ void SendWindow::overtake_until(EvIndex ev, TimeNs latest) {
   }
 }
 
-Sequence SendWindow::first_lost(Sequence end) const {
-  return lost_count_ == 0 ? end : bits_.find_first(oldest_, end, kLostLane);
+Sequence SendWindow::first_to_resend(Sequence end) const {
+  return to_resend_ == 0 ? end : bits_.find_first(oldest_, end, kResendLane);
 }
 
 std::size_t SendWindow::memory_bytes() const {

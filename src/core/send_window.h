@@ -1,11 +1,11 @@
 // The requester's record of every packet between the oldest unacknowledged one and the newest sent.
 //
 // Sequence numbers here are 64 bits and never wrap; a PSN is their low 24 bits. A packet is in
-// flight, lost (declared so, waiting for retransmission) or acknowledged. Packets in flight are
+// flight, queued to be sent again, or acknowledged. Packets in flight are
 // linked twice, in the order of their last transmission: over all paths, which is what time-based
 // loss detection walks, and per EV, because each EV is one FIFO path and what was overtaken there
-// cannot still be on its way. Only packets in flight or lost have a record, so the window may be
-// much longer than the number of records; an acknowledged packet is one bit. With a record for
+// cannot still be on its way. Only packets of the first two kinds have a record, so the window may
+// be much longer than the number of records; an acknowledged packet is one bit. With a record for
 // every place in the window there is nothing to look up. The lists name packets by their place,
 // since that tells the sequence number.
 #pragma once
@@ -30,20 +30,21 @@ constexpr Sequence sequence_near(Sequence reference, Psn psn) {
   return reference + static_cast<Sequence>(std::int64_t{psn.distance_from(psn_of(reference))});
 }
 
-// Why a packet in flight was given up.
-enum class LossCause : std::uint8_t {
-  kPathOrder,
-  kTime,
-  kSilence,
-  kUnanswered,  // nothing at all came back, and this one asks
-  kTimeout,
-  kTrimmed,
-  kRefused,
-  kDenied,  // by a memory check: never to be sent again
-  kLate,    // on its way, but we do not wait for it
+// Why a packet is to be sent again. Only some of them mean that it was lost.
+enum class ResendReason : std::uint8_t {
+  kPathOrder,      // one sent later on its path has arrived
+  kTime,           // others sent well after it have arrived
+  kSilence,        // nothing was said of it for long
+  kUnanswered,     // nothing at all came back, and this one asks
+  kTimeout,        // the retry interval is over
+  kTrimmed,        // NACK: a switch kept its headers only
+  kNotTaken,       // NACK: the peer had no room for it
+  kAccessRefused,  // NAK: never to be sent again
+  kLate,           // on its way, but everything waits for it
 };
+inline constexpr unsigned kResendReasons = 9;
 
-enum class PacketState : std::uint8_t { kUnused, kInFlight, kLost, kAcknowledged };
+enum class PacketState : std::uint8_t { kUnused, kInFlight, kToResend, kAcknowledged };
 
 // What is known of a packet.
 struct PacketRecord {
@@ -51,8 +52,8 @@ struct PacketRecord {
   std::uint32_t nominal_bytes = 0;
   EvIndex ev = kNoEv;  // of the last transmission
   PacketState state = PacketState::kUnused;
-  std::uint8_t transmissions = 0;           // up to kMaxTransmissions, which stands for more too
-  LossCause cause = LossCause::kPathOrder;  // of its last loss
+  std::uint8_t transmissions = 0;  // up to kMaxTransmissions, which stands for more too
+  ResendReason reason = ResendReason::kPathOrder;  // why it was last queued to be sent again
 };
 inline constexpr unsigned kMaxTransmissions = 3;
 
@@ -60,7 +61,7 @@ class SendWindow {
  public:
   SendWindow() = default;
   // A window of `packets` sequence numbers over `evs` paths, of which at most `outstanding` are in
-  // flight or lost at a time; 0 = all. Sending starts at `first`.
+  // flight or queued at a time; 0 = all. Sending starts at `first`.
   SendWindow(std::uint32_t packets, unsigned evs, Sequence first, std::uint32_t outstanding = 0);
 
   Sequence oldest() const { return oldest_; }  // everything before is acknowledged
@@ -77,24 +78,24 @@ class SendWindow {
             .ev = EvIndex{r.ev},
             .state = r.state,
             .transmissions = static_cast<std::uint8_t>(r.transmissions),
-            .cause = r.cause};
+            .reason = r.reason};
   }
   // How many more packets there is a record for.
   std::uint32_t free_records() const {
-    return static_cast<std::uint32_t>(records_.size()) - in_flight_ - lost_count_;
+    return static_cast<std::uint32_t>(records_.size()) - in_flight_ - to_resend_;
   }
   std::uint32_t in_flight() const { return in_flight_; }
-  std::uint32_t lost() const { return lost_count_; }
+  std::uint32_t to_resend() const { return to_resend_; }
   std::int64_t in_flight_bytes() const { return in_flight_bytes_; }
 
   // A new packet leaves: it becomes next() and is in flight. Needs a free record.
   void append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
-  // A lost packet leaves again.
+  // A queued packet leaves again.
   void resend(Sequence seq, TimeNs now, EvIndex ev);
-  // In flight or lost -> acknowledged. The caller moves the edge with advance_to.
+  // In flight or queued -> acknowledged. The caller moves the edge with advance_to.
   void acknowledge(Sequence seq);
-  // In flight -> lost, or to be treated so.
-  void mark_lost(Sequence seq, LossCause cause);
+  // In flight -> queued to be sent again.
+  void queue_resend(Sequence seq, ResendReason reason);
   // Everything before `seq` is acknowledged; forgets it.
   void advance_to(Sequence seq);
   // Marks what was sent before `seq` on the same EV as overtaken.
@@ -110,8 +111,8 @@ class SendWindow {
     return DurationNs{ticks} << kLifeTickShift;
   }
 
-  // The oldest lost packet in [oldest, end); `end` when none.
-  Sequence first_lost(Sequence end) const;
+  // The oldest packet to be sent again in [oldest, end); `end` when none.
+  Sequence first_to_resend(Sequence end) const;
   // Acknowledged and overtaken packets as bits from `seq` on.
   std::uint64_t acknowledged_bits(Sequence seq) const {
     return bits_.bits64(seq, kAcknowledgedLane);
@@ -128,7 +129,7 @@ class SendWindow {
 
  private:
   static constexpr std::uint16_t kNil = 0xFFFF;
-  enum Lane : unsigned { kAcknowledgedLane, kLostLane, kOvertakenLane, kLanes };
+  enum Lane : unsigned { kAcknowledgedLane, kResendLane, kOvertakenLane, kLanes };
   // Which record belongs to each place in the window: a byte for each where that is enough.
   class RecordIndex {
    public:
@@ -172,7 +173,7 @@ class SendWindow {
     std::uint16_t nominal_bytes : 14 = 0;
     PacketState state : 2 = PacketState::kUnused;
     std::uint16_t ev : 12 = 0;
-    LossCause cause : 4 = LossCause::kPathOrder;
+    ResendReason reason : 4 = ResendReason::kPathOrder;
     std::uint16_t older = 0;  // neighbours in the order of transmission
     std::uint16_t newer = 0;
     std::uint16_t ev_newer = 0;  // the next on the same EV
@@ -231,7 +232,7 @@ class SendWindow {
   TimeNs last_sent_ = 0;
   std::int64_t in_flight_bytes_ = 0;
   std::uint32_t in_flight_ = 0;
-  std::uint32_t lost_count_ = 0;
+  std::uint32_t to_resend_ = 0;
 };
 
 }  // namespace mrc::core

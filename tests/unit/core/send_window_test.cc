@@ -23,7 +23,7 @@ TEST(SendWindow, WalksPacketsInTheOrderOfTheirLastTransmission) {
   SendWindow window(128, 2, kFirst);
   for (TimeNs t = 0; t < 3; ++t)
     window.append(t, EvIndex{0}, 100);
-  window.mark_lost(kFirst, LossCause::kTime);
+  window.queue_resend(kFirst, ResendReason::kTime);
   window.resend(kFirst, 10, EvIndex{1});
   EXPECT_EQ(window.earliest_sent(), kFirst + 1);
   EXPECT_EQ(window.sent_after(kFirst + 2), kFirst);
@@ -39,7 +39,7 @@ TEST(SendWindow, KeepsRecordsOfPacketsThatAreOutOnly) {
   window.acknowledge(kFirst + 2);
   EXPECT_EQ(window.record(kFirst + 2).state, PacketState::kAcknowledged);
   EXPECT_EQ(window.free_records(), 1U);
-  window.mark_lost(kFirst + 1, LossCause::kTime);
+  window.queue_resend(kFirst + 1, ResendReason::kTime);
   EXPECT_EQ(window.free_records(), 1U) << "what is lost is still to be sent";
   // The hole at the left edge does not keep the window from moving on.
   for (unsigned i = 4; i < 500; ++i) {
@@ -47,7 +47,7 @@ TEST(SendWindow, KeepsRecordsOfPacketsThatAreOutOnly) {
     window.acknowledge(kFirst + i);
   }
   EXPECT_EQ(window.oldest(), kFirst);
-  EXPECT_EQ(window.first_lost(window.next()), kFirst + 1);
+  EXPECT_EQ(window.first_to_resend(window.next()), kFirst + 1);
   EXPECT_EQ(window.record(kFirst).sent_at, 0);
   EXPECT_EQ(window.record(kFirst + 3).sent_at, 3);
 }
@@ -61,7 +61,7 @@ TEST(SendWindow, KnowsWhenAPacketLeftWhateverTheClockShows) {
     window.append(start + 18 * kHour, EvIndex{0}, 100);
     EXPECT_EQ(window.record(kFirst).sent_at, start);
     EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
-    window.mark_lost(kFirst, LossCause::kTime);
+    window.queue_resend(kFirst, ResendReason::kTime);
     window.resend(kFirst, start + 19 * kHour, EvIndex{0});
     EXPECT_EQ(window.record(kFirst).sent_at, start + 19 * kHour);
     EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
@@ -85,7 +85,7 @@ TEST(SendWindow, ARetransmittedPacketIsNoLongerOvertaken) {
   for (unsigned i = 0; i < 3; ++i)
     window.append(i, EvIndex{0}, 100);
   window.overtake_before(kFirst + 2);
-  window.mark_lost(kFirst, LossCause::kTime);
+  window.queue_resend(kFirst, ResendReason::kTime);
   window.resend(kFirst, 9, EvIndex{0});
   EXPECT_FALSE(window.overtaken(kFirst));
 }
@@ -104,10 +104,10 @@ TEST(SendWindow, FindsTheOldestLostPacketFirst) {
   SendWindow window(128, 1, kFirst);
   for (unsigned i = 0; i < 100; ++i)
     window.append(i, EvIndex{0}, 100);
-  window.mark_lost(kFirst + 80, LossCause::kTime);
-  window.mark_lost(kFirst + 7, LossCause::kTime);
-  EXPECT_EQ(window.first_lost(window.next()), kFirst + 7);
-  EXPECT_EQ(window.first_lost(kFirst + 5), kFirst + 5);
+  window.queue_resend(kFirst + 80, ResendReason::kTime);
+  window.queue_resend(kFirst + 7, ResendReason::kTime);
+  EXPECT_EQ(window.first_to_resend(window.next()), kFirst + 7);
+  EXPECT_EQ(window.first_to_resend(kFirst + 5), kFirst + 5);
 }
 
 // A slow model of the same: states and paths by sequence, transmissions in a list.
@@ -163,17 +163,17 @@ class Model {
     window_.append(now, ev, 100);
   }
   void acknowledge(Sequence seq) {
-    if (state(seq) != PacketState::kInFlight && state(seq) != PacketState::kLost) return;
+    if (state(seq) != PacketState::kInFlight && state(seq) != PacketState::kToResend) return;
     window_.acknowledge(seq);
     std::erase(order_, seq);
     packets_[seq].state = PacketState::kAcknowledged;
   }
   void lose_or_resend(TimeNs now, Sequence seq, EvIndex ev) {
     if (state(seq) == PacketState::kInFlight) {
-      window_.mark_lost(seq, LossCause::kTime);
+      window_.queue_resend(seq, ResendReason::kTime);
       std::erase(order_, seq);
-      packets_[seq].state = PacketState::kLost;
-    } else if (state(seq) == PacketState::kLost) {
+      packets_[seq].state = PacketState::kToResend;
+    } else if (state(seq) == PacketState::kToResend) {
       window_.resend(seq, now, ev);
       order_.push_back(seq);
       packets_[seq] = {.ev = ev};

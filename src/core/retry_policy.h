@@ -1,0 +1,95 @@
+// The last resort of a queue pair whose work does not move: when to send again what got no answer,
+// and when to give up (docs/adr/0008).
+//
+// Owns the retry counter and the clock of the retry timer. An interval begins with progress, or
+// with the expiry of the one before. With timeout 8 (262 us), 7 linear and 3 exponential tries it
+// lasts 262 us seven times, then 524 us, 1.05 ms and 2.1 ms; 5.8 ms without progress end a queue
+// pair. Only an interval in which something was sent and nothing came back counts as a try. Never
+// sends, never looks at packets.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/planted_bug.h"
+#include "base/types.h"
+#include "core/config.h"
+
+namespace mrc::core {
+
+class RetryPolicy {
+ public:
+  // What the queue pair knows about the time an answer takes, and how it stands at an expiry.
+  struct Pace {
+    DurationNs round_trip_ns = 0;  // what a whole answer may take, estimated with its variation
+    DurationNs jitter_ns = 0;      // of the ends; see EndpointConfig
+  };
+  struct Standing {
+    TimeNs heard_at = 0;  // last feedback
+    bool waits = false;   // something is ready to be sent and waits for the window
+  };
+  enum class Outcome : std::uint8_t {
+    kNoTry,   // nothing was asked, or the peer is there and it is our turn that has not come
+    kTry,     // send again what got no answer
+    kGiveUp,  // all tries are used up
+  };
+
+  RetryPolicy() = default;
+  explicit RetryPolicy(const QpReadyToSend& rts)
+      : timeout_(rts.timeout), linear_(rts.linear_retries), exponential_(rts.exponential_retries) {}
+
+  void note_progress(TimeNs now) {
+    interval_began_ = now;
+    tries_ = 0;
+  }
+  // A question about the work in hand has left, or data.
+  void note_question() { asked_ = true; }
+  void note_data() { asked_ = sent_data_ = true; }
+
+  std::uint8_t tries() const { return tries_; }
+
+  // The length of a linear interval: as agreed, but never less than an answer takes.
+  DurationNs base_ns(const Pace& pace) const {
+    return std::max({shortest_ns(), pace.round_trip_ns, 4 * pace.jitter_ns});
+  }
+  DurationNs shortest_ns() const { return kTimeoutUnitNs << timeout_; }
+  TimeNs earliest_expiry() const { return interval_began_ + shortest_ns(); }
+  TimeNs expiry(const Pace& pace) const { return interval_began_ + interval_ns(pace); }
+
+  // The interval is over; the next begins now.
+  Outcome expire(TimeNs now, const Standing& standing) {
+    const bool heard = standing.heard_at > interval_began_;
+    const bool asked = std::exchange(asked_, false);
+    const bool sent_data = std::exchange(sent_data_, false);
+    interval_began_ = now;
+    if (!asked || (standing.waits && heard && !sent_data)) return Outcome::kNoTry;
+    if (tries_ < 0xFF) ++tries_;
+    const bool for_ever = exponential_ >= kMaxExponentialRetries;
+    return !for_ever && tries_ > linear_ + exponential_ ? Outcome::kGiveUp : Outcome::kTry;
+  }
+
+ private:
+  static constexpr DurationNs kTimeoutUnitNs = 1024;
+  static constexpr DurationNs kMaxIntervalNs = 32 * kSecondNs;
+  static constexpr unsigned kMaxBackoffShift = 20;
+
+  // As many waits of the base length as there are linear tries, then one doubling per exponential
+  // try.
+  DurationNs interval_ns(const Pace& pace) const {
+    if (tries_ < linear_ || MRC_BUG(kNoBackoff)) return base_ns(pace);
+    const unsigned beyond_linear = tries_ - linear_ + 1U;
+    const unsigned allowed = std::min<unsigned>(exponential_, kMaxBackoffShift);
+    return std::min(base_ns(pace) << std::min(beyond_linear, allowed), kMaxIntervalNs);
+  }
+
+  TimeNs interval_began_ = 0;
+  std::uint8_t timeout_ = 0;
+  std::uint8_t linear_ = 0;
+  std::uint8_t exponential_ = 0;
+  std::uint8_t tries_ = 0;
+  bool asked_ = false;
+  bool sent_data_ = false;
+};
+
+}  // namespace mrc::core

@@ -1,0 +1,75 @@
+// Ids, places and expiry of probes that wait for an answer.
+#include "core/probe_table.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kPatience = 100;
+constexpr std::uint16_t kLimit = 0x8000;
+
+std::uint16_t add(ProbeTable& table, TimeNs now, unsigned ev) {
+  return table.add(now, EvIndex{static_cast<std::uint16_t>(ev)}, kPatience, kLimit);
+}
+
+TEST(ProbeTable, NumbersProbesFromZeroAndWraps) {
+  ProbeTable table;
+  EXPECT_EQ(add(table, 0, 1), 0);
+  EXPECT_EQ(add(table, 1, 1), 1);
+  for (unsigned i = 2; i < kLimit; ++i)
+    add(table, 1, 1);
+  EXPECT_EQ(add(table, 1, 1), 0) << "the top bit is not ours";
+}
+
+TEST(ProbeTable, FindsWhatWaitsOnly) {
+  ProbeTable table;
+  const std::uint16_t id = add(table, 5, 3);
+  ProbeTable::Probe* probe = table.find(id);
+  ASSERT_NE(probe, nullptr);
+  EXPECT_EQ(probe->ev, EvIndex{3});
+  EXPECT_EQ(probe->sent_at, 5);
+  EXPECT_EQ(table.find(static_cast<std::uint16_t>(id + 1)), nullptr);
+  ProbeTable::release(*probe);
+  EXPECT_EQ(table.find(id), nullptr);
+  EXPECT_TRUE(table.empty());
+}
+
+TEST(ProbeTable, ANinthTakesThePlaceOfTheOldest) {
+  ProbeTable table;
+  for (unsigned i = 0; i < 9; ++i)
+    add(table, i, i);
+  EXPECT_EQ(table.find(0), nullptr);
+  for (std::uint16_t id = 1; id < 9; ++id)
+    EXPECT_NE(table.find(id), nullptr) << id;
+}
+
+TEST(ProbeTable, AsksTheJudgeAgainWhenItSays) {
+  ProbeTable table;
+  EXPECT_EQ(table.deadline(), kNever);
+  add(table, 0, 1);
+  add(table, 50, 2);
+  EXPECT_EQ(table.deadline(), kPatience);
+  std::vector<EvIndex> gone;
+  const auto judge_at = [&](TimeNs now) {
+    table.expire(now, [&](const ProbeTable::Probe& probe) -> TimeNs {
+      if (probe.sent_at + kPatience > now) return probe.sent_at + kPatience;
+      gone.push_back(probe.ev);
+      return now;
+    });
+  };
+  judge_at(99);
+  EXPECT_TRUE(gone.empty()) << "too early for any question";
+  judge_at(100);
+  EXPECT_EQ(gone, std::vector{EvIndex{1}});
+  EXPECT_EQ(table.deadline(), 150);
+  judge_at(150);
+  EXPECT_EQ(gone.size(), 2U);
+  EXPECT_EQ(table.deadline(), kNever);
+  EXPECT_TRUE(table.empty());
+}
+
+}  // namespace
+}  // namespace mrc::core

@@ -1,0 +1,88 @@
+// Intervals, tries and the end of them.
+#include "core/retry_policy.h"
+
+#include <gtest/gtest.h>
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kUnit = 1024 << 8;  // timeout 8: 262 us
+constexpr RetryPolicy::Pace kQuick{.round_trip_ns = 10 * kMicrosecondNs, .jitter_ns = 0};
+using Outcome = RetryPolicy::Outcome;
+
+RetryPolicy make(std::uint8_t linear, std::uint8_t exponential) {
+  QpReadyToSend rts;
+  rts.timeout = 8;
+  rts.linear_retries = linear;
+  rts.exponential_retries = exponential;
+  return RetryPolicy(rts);
+}
+
+// Data was sent and nothing came back.
+Outcome silent_interval(RetryPolicy& policy, TimeNs& now) {
+  policy.note_data();
+  now = policy.expiry(kQuick);
+  return policy.expire(now, {});
+}
+
+TEST(RetryPolicy, LinearThenDoublingThenTheEnd) {
+  RetryPolicy policy = make(2, 2);
+  TimeNs now = 0;
+  policy.note_progress(now);
+  const DurationNs waits[] = {kUnit, kUnit, 2 * kUnit, 4 * kUnit};
+  for (const DurationNs wait : waits) {
+    const TimeNs began = now;
+    EXPECT_EQ(silent_interval(policy, now), Outcome::kTry);
+    EXPECT_EQ(now - began, wait);
+  }
+  EXPECT_EQ(silent_interval(policy, now), Outcome::kGiveUp);
+}
+
+TEST(RetryPolicy, TheLargestCountMeansForEver) {
+  RetryPolicy policy = make(0, kMaxExponentialRetries);
+  TimeNs now = 0;
+  for (unsigned i = 0; i < 300; ++i)
+    ASSERT_EQ(silent_interval(policy, now), Outcome::kTry) << i;
+  EXPECT_EQ(policy.expiry(kQuick) - now, 32 * kSecondNs);
+}
+
+TEST(RetryPolicy, ProgressRenewsTheBudget) {
+  RetryPolicy policy = make(1, 0);
+  TimeNs now = 0;
+  for (unsigned i = 0; i < 10; ++i) {
+    EXPECT_EQ(silent_interval(policy, now), Outcome::kTry);
+    policy.note_progress(now);
+    EXPECT_EQ(policy.tries(), 0);
+  }
+}
+
+TEST(RetryPolicy, NeverShorterThanAnAnswerTakes) {
+  const RetryPolicy policy = make(1, 1);
+  EXPECT_EQ(policy.base_ns(kQuick), kUnit);
+  EXPECT_EQ(policy.base_ns({.round_trip_ns = kMillisecondNs, .jitter_ns = 0}), kMillisecondNs);
+  EXPECT_EQ(policy.base_ns({.round_trip_ns = 0, .jitter_ns = kMillisecondNs}), 4 * kMillisecondNs);
+}
+
+TEST(RetryPolicy, NothingSentIsNoTry) {
+  RetryPolicy policy = make(0, 0);
+  for (TimeNs now = kUnit; now < 100 * kUnit; now += kUnit)
+    EXPECT_EQ(policy.expire(now, {}), Outcome::kNoTry) << "all ports may be down";
+  policy.note_data();
+  EXPECT_EQ(policy.expire(100 * kUnit, {}), Outcome::kGiveUp);
+}
+
+TEST(RetryPolicy, WaitingForTheWindowIsNoTryWhileThePeerAnswers) {
+  RetryPolicy policy = make(0, 0);
+  policy.note_progress(0);
+  policy.note_question();
+  EXPECT_EQ(policy.expire(kUnit, {.heard_at = kUnit / 2, .waits = true}), Outcome::kNoTry);
+  policy.note_data();
+  EXPECT_EQ(policy.expire(2 * kUnit, {.heard_at = kUnit + 1, .waits = true}), Outcome::kGiveUp)
+      << "data was sent, and an answer to a question is no progress";
+  RetryPolicy alone = make(0, 0);
+  alone.note_question();
+  EXPECT_EQ(alone.expire(kUnit, {.heard_at = 0, .waits = true}), Outcome::kGiveUp) << "silence";
+}
+
+}  // namespace
+}  // namespace mrc::core
