@@ -12,17 +12,17 @@ Endpoint::Impl::Impl(const EndpointConfig& endpoint_config)
       events(endpoint_config.event_capacity, counters.events_dropped),
       memory(endpoint_config.max_regions),
       prng(endpoint_config.seed),
-      ports_up(PortMask::first(endpoint_config.port_count)),
       qps(endpoint_config.max_qps),
       qp_index(endpoint_config.max_qps),
       peers(endpoint_config.max_peers),
       peer_index(endpoint_config.max_peers),
-      control(std::size_t{endpoint_config.control_capacity} + endpoint_config.max_qps),
-      active(endpoint_config.max_qps),
+      ports(endpoint_config.port_count, endpoint_config.max_peers,
+            static_cast<std::uint16_t>(prng.next32())),
+      control(endpoint_config.control_capacity, endpoint_config.max_qps),
+      scheduler(endpoint_config.max_qps),
       completions(endpoint_config.max_qps),
       timers(endpoint_config.max_qps),
-      endpoint_probes(endpoint_config.endpoint_request_capacity),
-      next_status_id(static_cast<std::uint16_t>(prng.next32())) {
+      endpoint_probes(endpoint_config.endpoint_request_capacity) {
   counters.ports.resize(endpoint_config.port_count);
 }
 
@@ -54,14 +54,15 @@ void Endpoint::count_drop(DropReason reason) {
 }
 
 TimeNs Endpoint::next_deadline() const {
-  return std::min(impl_->timers.earliest(), impl_->endpoint_deadline);
+  return std::min(
+      {impl_->timers.earliest(), impl_->ports.deadline(), impl_->endpoint_probe_deadline});
 }
 
 bool Endpoint::next_event(Event& out) { return impl_->events.pop(out); }
 
 const EndpointCounters& Endpoint::counters() const { return impl_->counters; }
 const EndpointConfig& Endpoint::config() const { return impl_->config; }
-PortMask Endpoint::ports_up() const { return impl_->ports_up; }
+PortMask Endpoint::ports_up() const { return impl_->ports.ours(); }
 
 bool Endpoint::next_completion(Completion& out) {
   Impl& e = *impl_;
@@ -87,7 +88,8 @@ void Endpoint::Impl::refresh_timer(Qp& qp) {
 void Endpoint::on_timer(TimeNs now) {
   Impl& e = *impl_;
   e.events.set_time(now);
-  if (now >= e.endpoint_deadline) e.expire_endpoint_ops(now);
+  e.ports.on_timer(now);
+  if (now >= e.endpoint_probe_deadline) e.expire_endpoint_probes(now);
   while (e.timers.earliest() <= now) {
     Qp& qp = *e.qps[e.timers.earliest_slot()];
     if (qp.requester.deadline() <= now) {

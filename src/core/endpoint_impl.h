@@ -9,10 +9,13 @@
 #include "base/ring.h"
 #include "base/slot_index.h"
 #include "base/timer_heap.h"
+#include "core/control_queue.h"
 #include "core/endpoint.h"
 #include "core/event_log.h"
 #include "core/peer.h"
+#include "core/port_status.h"
 #include "core/qp.h"
+#include "core/scheduler.h"
 
 namespace mrc::core {
 
@@ -24,34 +27,6 @@ struct QpNumberHash {
 struct AddressHash {
   std::uint64_t operator()(const Address& a) const { return mix64(a.high ^ mix64(a.low)); }
 };
-
-// An answer waiting for a port. Its contents are read off the queue pair when it leaves, so that it
-// tells the newest state.
-struct ControlEntry {
-  enum class Kind : std::uint8_t { kSack, kProbeAnswer, kNack, kAck, kNak, kEndpointResponse };
-  struct QpPart {
-    std::uint32_t slot = kNoSlot;
-    Psn psn{};  // being answered
-    std::uint16_t incarnation = 0;
-  };
-  ControlEntry() : qp() {}
-
-  Kind kind = Kind::kSack;
-  wire::PathMark mark = wire::PathMark::kNone;
-  wire::NackReason reason = wire::NackReason::kTrimmed;
-  std::uint8_t syndrome = 0;
-  wire::EndpointOp op = wire::EndpointOp::kEvProbe;
-  PortId port{1};             // where the packet being answered came in
-  std::uint16_t id = 0;       // probe or request id
-  wire::Timestamp timestamp;  // to be reflected
-  std::uint32_t entropy = 0;  // of the packet being answered
-  TimeNs arrived_at = 0;
-  union {
-    QpPart qp;            // all kinds but endpoint responses
-    Address destination;  // endpoint responses only
-  };
-};
-static_assert(sizeof(ControlEntry) == 40);
 
 struct PendingEndpointProbe {
   bool used = false;
@@ -101,8 +76,6 @@ struct Endpoint::Impl {
   void queue_ack(TimeNs now, Qp& qp, PortId port);
   bool queue_insistently(const ControlEntry& entry, const Qp& qp);
   bool queue_control(const ControlEntry& entry);
-  void drop_front_control();
-  std::size_t other_answers() const { return control.size() - acks_queued; }
   void after_event(Qp& qp);
   void after_receive(Qp& qp);
 
@@ -121,28 +94,25 @@ struct Endpoint::Impl {
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
   void prefer_fitting_qp(PortMask free_ports);
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
-  void activate(Qp& qp);
-  void park(Qp& qp);
-  void unpark(Qp& qp);
-  void wake_next(CcGroup& g);
+  void unpark(Qp& qp) {
+    if (scheduler.is_parked(qp.slot)) scheduler.unpark(qp.slot, group(qp).waiting);
+  }
   void count_sent(const TxPacket& out);
 
   // endpoint_ops.cc
   void apply_ports(Qp& qp);
-  void forget_old_port_status(std::uint32_t peer_slot);
   void apply_ports_of(std::uint32_t peer_slot);
-  void note_port_alive(TimeNs now, const Qp& qp, PortId port);
+  void note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port);
+  void report_ports_of(std::uint32_t peer_slot);
   void refresh_bandwidth(Qp& qp);
-  void announce_ports();
-  void announce_ports_to(Peer& peer);
   DropReason on_endpoint_request(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   DropReason on_endpoint_response(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   bool next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out);
   bool choose_status_path(PortMask free_ports, Peer& peer, bool any_path, TxPacket& out);
   bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);
-  void expire_endpoint_ops(TimeNs now);
-  void refresh_endpoint_deadline();
+  void expire_endpoint_probes(TimeNs now);
+  void refresh_endpoint_probe_deadline();
 
   void refresh_timer(Qp& qp);
 
@@ -151,7 +121,6 @@ struct Endpoint::Impl {
   EventLog events;
   MemoryTable memory;
   Prng prng;
-  PortMask ports_up;
   unsigned spray_quantum = 1;
   // The path of the last answer, for those that leave with it; see EndpointConfig::group_answers.
   struct {
@@ -166,19 +135,15 @@ struct Endpoint::Impl {
   std::vector<Peer> peers;  // by slot
   SlotIndex<Address, AddressHash> peer_index;
 
-  // Beside the answers that config.control_capacity allows for there is room for one transport ACK
-  // of each queue pair: a burst of questions to some must not keep the others from completing.
-  Ring<ControlEntry> control;
-  std::size_t acks_queued = 0;
-  Ring<std::uint32_t> active;       // slots of queue pairs that want to send
+  PortStatus ports;
+  ControlQueue control;
+  Scheduler scheduler;
   Ring<std::uint32_t> completions;  // slots of queue pairs with something to report
   TimerHeap timers;                 // never later than the queue pair's own deadline
 
   std::vector<PendingEndpointProbe> endpoint_probes;
   unsigned endpoint_probes_unsent = 0;
-  unsigned status_due_count = 0;
-  std::uint16_t next_status_id = 0;
-  TimeNs endpoint_deadline = kNever;
+  TimeNs endpoint_probe_deadline = kNever;
   std::uint16_t next_incarnation = 0;
 };
 

@@ -8,15 +8,6 @@
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
-namespace {
-
-constexpr DurationNs kStatusRetryNs = 20 * kMicrosecondNs;
-constexpr DurationNs kMaxStatusRetryNs = 10 * kMillisecondNs;
-constexpr std::uint8_t kMaxStatusBackoff = 8;
-constexpr DurationNs kStatusTrustNs = kMillisecondNs;
-
-}  // namespace
-
 // --- Ports
 // -----------------------------------------------------------------------------------------
 
@@ -26,9 +17,8 @@ Status Endpoint::set_port_up(TimeNs now, PortId port, bool up) {
   if (number == 0 || number > e.config.port_count) {
     return {ErrorCode::kInvalidArgument, "no such port"};
   }
-  if (e.ports_up.contains(port) == up) return {};
+  if (!e.ports.set_ours(port, up)) return {};
   e.events.set_time(now);
-  e.ports_up = up ? e.ports_up.with(port) : e.ports_up.without(port);
   e.events.push({.kind = EventKind::kLocalPort, .port = port, .ok = up});
   for (auto& qp : e.qps) {
     if (qp && qp->peer != kNoSlot) {
@@ -36,7 +26,9 @@ Status Endpoint::set_port_up(TimeNs now, PortId port, bool up) {
       e.after_event(*qp);
     }
   }
-  e.announce_ports();
+  for (std::uint32_t peer = 0; peer < e.peers.size(); ++peer) {
+    if (e.peers[peer].users > 0) e.ports.announce(peer);
+  }
   return {};
 }
 
@@ -44,33 +36,22 @@ Status Endpoint::set_port_up(TimeNs now, PortId port, bool up) {
 // none, its word is old: it has spoken through one of them.
 void Endpoint::Impl::apply_ports(Qp& qp) {
   if (!qp.paths || qp.peer == kNoSlot) return;
-  PortMask usable = ports_up & peers[qp.peer].remote_ports;
-  if ((usable & qp.init.ev_profile->ports()).empty()) usable = ports_up;
+  PortMask usable = ports.ours() & ports.of_peer(qp.peer);
+  if ((usable & qp.init.ev_profile->ports()).empty()) usable = ports.ours();
   qp.paths->set_usable_ports(usable);
   refresh_bandwidth(qp);
 }
 
-// What an earlier incarnation of a peer said about its ports does not bind a new one, and a new
-// queue pair may mean that there is one. A peer with ports down tells so again when it connects.
-void Endpoint::Impl::forget_old_port_status(std::uint32_t peer_slot) {
-  Peer& peer = peers[peer_slot];
-  const bool recent = events.time() - peer.heard_status_at <= kStatusTrustNs;
-  if (!peer.heard_status || (recent && peer.live > 1)) return;
-  peer.remote_ports = PortMask::first(kMaxPorts);
-  peer.heard_status = false;
-  apply_ports_of(peer_slot);
+// The owner of a port may have been restarted with all ports up, which nobody announces.
+void Endpoint::Impl::note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port) {
+  if (ports.hear_through(peer_slot, now, port, config.jitter_ns)) report_ports_of(peer_slot);
 }
 
-// A packet that comes in through a port shows that it works, whatever its owner said of it long
-// ago: the owner may have been restarted with all ports up, which nobody announces. What comes in
-// soon after the word may have been on its way when the port went down.
-void Endpoint::Impl::note_port_alive(TimeNs now, const Qp& qp, PortId port) {
-  Peer& peer = peers[qp.peer];
-  if (now - peer.heard_status_at <= kStatusTrustNs + config.jitter_ns) return;
-  if (MRC_BUG(kBelievesOldPortStatus)) return;
-  peer.remote_ports = peer.remote_ports.with(port);
-  events.push({.kind = EventKind::kRemotePorts, .ports = peer.remote_ports, .peer = peer.address});
-  apply_ports_of(qp.peer);
+void Endpoint::Impl::report_ports_of(std::uint32_t peer_slot) {
+  events.push({.kind = EventKind::kRemotePorts,
+               .ports = ports.of_peer(peer_slot),
+               .peer = peers[peer_slot].address});
+  apply_ports_of(peer_slot);
 }
 
 void Endpoint::Impl::apply_ports_of(std::uint32_t peer_slot) {
@@ -90,26 +71,11 @@ void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
   if (planes > 0) group(qp).controller->set_bandwidth(config.port_bits_per_second * planes);
 }
 
-void Endpoint::Impl::announce_ports() {
-  for (Peer& peer : peers) {
-    if (peer.users > 0) announce_ports_to(peer);
-  }
-}
-
-void Endpoint::Impl::announce_ports_to(Peer& peer) {
-  peer.status_id = next_status_id++;
-  peer.status_pending = true;
-  peer.status_tries = 0;
-  if (!peer.status_due) ++status_due_count;
-  peer.status_due = true;
-  refresh_endpoint_deadline();
-}
-
 // --- Sending
 // ---------------------------------------------------------------------------------------
 
 bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out) {
-  return (status_due_count > 0 && next_port_status(now, free_ports, out)) ||
+  return (ports.any_due() && next_port_status(now, free_ports, out)) ||
          (endpoint_probes_unsent > 0 && next_pending_probe(now, free_ports, out));
 }
 
@@ -134,20 +100,14 @@ bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool an
 }
 
 bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket& out) {
-  for (Peer& peer : peers) {
-    if (!peer.status_due) continue;
-    if (!choose_status_path(free_ports, peer, peer.status_tries > 0, out)) continue;
-    peer.status_due = false;
-    --status_due_count;
-    const DurationNs delay = kStatusRetryNs << std::min(peer.status_tries, kMaxStatusBackoff);
-    peer.status_retry_at = now + std::min(delay, kMaxStatusRetryNs);
-    if (peer.status_tries < kMaxStatusBackoff) ++peer.status_tries;
-    refresh_endpoint_deadline();
+  for (std::uint32_t peer = ports.next_due(0); peer != kNoSlot; peer = ports.next_due(peer + 1)) {
+    if (!choose_status_path(free_ports, peers[peer], ports.told_before(peer), out)) continue;
+    ports.note_told(peer, now);
     out.packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
                       .destination = kEndpointQp,
-                      .psn = Psn(peer.status_id)};
+                      .psn = Psn(ports.id(peer))};
     out.packet.body = wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate,
-                                            .port_status = ports_up.bits(),
+                                            .port_status = ports.ours().bits(),
                                             .timestamp = {.ticks = ticks_at(now)}};
     return true;
   }
@@ -169,7 +129,7 @@ Status Endpoint::send_endpoint_probe(TimeNs now, const EndpointProbe& probe) {
   if (place == nullptr) return {ErrorCode::kNoSpace, "too many endpoint probes outstanding"};
   *place = {.used = true, .probe = probe, .expires_at = now + probe.timeout_ns};
   ++e.endpoint_probes_unsent;
-  e.refresh_endpoint_deadline();
+  e.refresh_endpoint_probe_deadline();
   return {};
 }
 
@@ -205,25 +165,16 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
     if (slot == kNoSlot) return DropReason::kWrongSource;
-    Peer& peer = peers[slot];
-    const auto ahead = static_cast<std::int16_t>(id - peer.heard_status_id);
-    if (!peer.heard_status || ahead > 0) {
-      peer.heard_status = true;
-      peer.heard_status_at = now;
-      peer.heard_status_id = id;
-      peer.remote_ports = PortMask(request.port_status);
-      events.push(
-          {.kind = EventKind::kRemotePorts, .ports = peer.remote_ports, .peer = peer.address});
-      apply_ports_of(slot);
-    }
+    if (ports.hear(slot, now, id, PortMask(request.port_status))) report_ports_of(slot);
   }
   ControlEntry entry;
   entry.kind = ControlEntry::Kind::kEndpointResponse;
   entry.op = request.op;
   // The way back: the port it came in on, or any that is up.
-  entry.port = ports_up.contains(arrival.port) || ports_up.empty()
+  const PortMask up = ports.ours();
+  entry.port = up.contains(arrival.port) || up.empty()
                    ? arrival.port
-                   : static_cast<PortId>(std::countr_zero(ports_up.bits()) + 1);
+                   : static_cast<PortId>(std::countr_zero(up.bits()) + 1);
   entry.id = id;
   entry.timestamp = request.timestamp;
   entry.entropy = arrival.entropy;
@@ -238,13 +189,8 @@ DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arriv
   const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
   if (response.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
-    if (slot == kNoSlot || !peers[slot].status_pending || peers[slot].status_id != id) {
-      return DropReason::kUnknownProbe;
-    }
-    if (peers[slot].status_due) --status_due_count;
-    peers[slot].status_pending = peers[slot].status_due = false;
-    refresh_endpoint_deadline();
-    return DropReason::kNone;
+    const bool ours = slot != kNoSlot && ports.note_answer(slot, id);
+    return ours ? DropReason::kNone : DropReason::kUnknownProbe;
   }
   for (PendingEndpointProbe& pending : endpoint_probes) {
     if (!pending.used || !pending.sent || pending.probe.request_id != id) continue;
@@ -255,7 +201,7 @@ DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arriv
                  .request_id = id,
                  .rtt_ns = round_trip(now, pending.sent_at, response.timestamp_ticks)});
     pending.used = false;
-    refresh_endpoint_deadline();
+    refresh_endpoint_probe_deadline();
     return DropReason::kNone;
   }
   return DropReason::kUnknownProbe;
@@ -264,13 +210,7 @@ DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arriv
 // --- Time
 // ------------------------------------------------------------------------------------------
 
-void Endpoint::Impl::expire_endpoint_ops(TimeNs now) {
-  for (Peer& peer : peers) {
-    if (peer.status_pending && !peer.status_due && peer.status_retry_at <= now) {
-      peer.status_due = true;
-      ++status_due_count;
-    }
-  }
+void Endpoint::Impl::expire_endpoint_probes(TimeNs now) {
   for (PendingEndpointProbe& pending : endpoint_probes) {
     if (!pending.used || pending.expires_at > now) continue;
     if (!pending.sent) --endpoint_probes_unsent;
@@ -281,19 +221,15 @@ void Endpoint::Impl::expire_endpoint_ops(TimeNs now) {
                  .peer = pending.probe.peer,
                  .request_id = pending.probe.request_id});
   }
-  refresh_endpoint_deadline();
+  refresh_endpoint_probe_deadline();
 }
 
-// What is due to be sent waits for a port, not for time.
-void Endpoint::Impl::refresh_endpoint_deadline() {
-  endpoint_deadline = kNever;
-  for (const Peer& peer : peers) {
-    if (peer.status_pending && !peer.status_due) {
-      endpoint_deadline = std::min(endpoint_deadline, peer.status_retry_at);
-    }
-  }
+void Endpoint::Impl::refresh_endpoint_probe_deadline() {
+  endpoint_probe_deadline = kNever;
   for (const PendingEndpointProbe& pending : endpoint_probes) {
-    if (pending.used) endpoint_deadline = std::min(endpoint_deadline, pending.expires_at);
+    if (pending.used) {
+      endpoint_probe_deadline = std::min(endpoint_probe_deadline, pending.expires_at);
+    }
   }
 }
 

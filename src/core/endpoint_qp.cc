@@ -1,5 +1,6 @@
 // Queue pairs: creation, the way from RESET to RTS, failure, and the work posted to them.
 #include <bit>
+#include <utility>
 
 #include "core/cc/base_rtt.h"
 #include "core/endpoint_impl.h"
@@ -207,8 +208,8 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
   peer.last_qp = qp.slot;
   ++peer.users;
   ++peer.live;
-  forget_old_port_status(slot);
-  if (!(ports_up == PortMask::first(config.port_count))) announce_ports_to(peer);
+  if (ports.forget_old(slot, events.time(), peer.live > 1)) apply_ports_of(slot);
+  if (!(ports.ours() == PortMask::first(config.port_count))) ports.announce(slot);
   return {};
 }
 
@@ -216,7 +217,7 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
 void Endpoint::Impl::attach_controller(Qp& qp) {
   CcGroup& g = group(qp);
   if (g.controller) return;
-  const PortMask planes = qp.init.ev_profile->ports() & ports_up;
+  const PortMask planes = qp.init.ev_profile->ports() & ports.ours();
   const auto plane_count = static_cast<unsigned>(std::popcount(planes.bits()));
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
   g.controller =
@@ -240,15 +241,15 @@ void Endpoint::Impl::leave_live(Qp& qp) {
 
 void Endpoint::Impl::detach_peer(Qp& qp) {
   if (qp.peer == kNoSlot) return;
-  Peer& peer = peers[qp.peer];
-  qp.peer = kNoSlot;
+  const std::uint32_t slot = std::exchange(qp.peer, kNoSlot);
+  Peer& peer = peers[slot];
   const std::uint32_t next = qp.next_of_peer;
   const std::uint32_t previous = qp.previous_of_peer;
   (previous == kNoSlot ? peer.first_qp : qps[previous]->next_of_peer) = next;
   (next == kNoSlot ? peer.last_qp : qps[next]->previous_of_peer) = previous;
   if (peer.status_qp == qp.slot) peer.status_qp = previous;
   if (--peer.users > 0) return;
-  if (peer.status_due) --status_due_count;
+  ports.remove(slot);
   peer_index.erase(peer.address);
   peer = {};
 }
@@ -265,7 +266,7 @@ void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence culprit) {
   qp.state = QpState::kError;
   timers.set(qp.slot, kNever);
   events.push({.kind = EventKind::kQpError, .qp = qp.config.number, .status = status});
-  if (qp.peer != kNoSlot) wake_next(group(qp));
+  if (qp.peer != kNoSlot) scheduler.wake_first(group(qp).waiting);
   after_event(qp);
 }
 
@@ -275,26 +276,17 @@ void Endpoint::Impl::forget_work(Qp& qp) {
   unpark(qp);
   qp.requester.reset();
   qp.responder.reset();
-  if (qp.peer != kNoSlot && peers[qp.peer].users > 1) wake_next(group(qp));
+  if (qp.peer != kNoSlot && peers[qp.peer].users > 1) scheduler.wake_first(group(qp).waiting);
   detach_peer(qp);
   timers.set(qp.slot, kNever);
-  for (std::size_t n = control.size(); n > 0; --n) {
-    const ControlEntry entry = control.front();
-    drop_front_control();
-    const bool is_own =
-        entry.kind != ControlEntry::Kind::kEndpointResponse && entry.qp.slot == qp.slot;
-    if (!is_own) queue_control(entry);
+  control.forget(qp.slot);
+  scheduler.remove(qp.slot);
+  for (std::size_t n = completions.size(); n > 0; --n) {
+    const std::uint32_t slot = completions.front();
+    completions.pop_front();
+    if (slot != qp.slot) completions.push_back(slot);
   }
-  const auto remove_from = [&qp](Ring<std::uint32_t>& ring) {
-    for (std::size_t n = ring.size(); n > 0; --n) {
-      const std::uint32_t slot = ring.front();
-      ring.pop_front();
-      if (slot != qp.slot) ring.push_back(slot);
-    }
-  };
-  remove_from(active);
-  remove_from(completions);
-  qp.active = qp.completion_queued = qp.ack_queued = false;
+  qp.completion_queued = qp.ack_queued = false;
   qp.incarnation = next_incarnation++;
 }
 

@@ -45,7 +45,7 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
   if (arrival.source != qp->rtr.remote && !MRC_BUG(kAcceptsAnySource)) {
     return DropReason::kWrongSource;
   }
-  if (!peers[qp->peer].remote_ports.contains(arrival.port)) note_port_alive(now, *qp, arrival.port);
+  if (!ports.of_peer(qp->peer).contains(arrival.port)) note_port_alive(now, qp->peer, arrival.port);
   if (wire::is_write(opcode)) {
     result = on_write(now, arrival, packet, *qp);
     return result.drop;
@@ -163,7 +163,7 @@ void Endpoint::Impl::settle_verdict(Qp& qp, const Requester::Verdict& verdict) {
     fail(qp, verdict.status, verdict.culprit);
     return;
   }
-  wake_next(group(qp));
+  scheduler.wake_first(group(qp).waiting);
   after_event(qp);
 }
 
@@ -227,47 +227,31 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
 // An answer that may be the only one to come for long. Where the way back is in doubt it is tried
 // on several paths.
 bool Endpoint::Impl::queue_insistently(const ControlEntry& entry, const Qp& qp) {
-  const unsigned copies = qp.paths->in_doubt() ? kAnswersInDoubt : 1;
-  if (!queue_control(entry)) return false;
-  for (unsigned i = 1; i < copies && other_answers() < config.control_capacity / 2; ++i) {
-    queue_control(entry);
-  }
-  return true;
+  if (control.push_copies(entry, qp.paths->in_doubt() ? kAnswersInDoubt : 1)) return true;
+  ++counters.control_dropped;
+  return false;
 }
 
 bool Endpoint::Impl::queue_control(const ControlEntry& entry) {
-  const bool is_ack = entry.kind == ControlEntry::Kind::kAck;
-  const bool has_room =
-      (is_ack && !MRC_BUG(kAcksShareTheQueue)) || other_answers() < config.control_capacity;
-  if (!has_room || !control.push_back(entry)) {
-    ++counters.control_dropped;
-    return false;
-  }
-  if (is_ack) ++acks_queued;
-  return true;
-}
-
-void Endpoint::Impl::drop_front_control() {
-  if (control.front().kind == ControlEntry::Kind::kAck) --acks_queued;
-  control.pop_front();
+  if (control.push(entry)) return true;
+  ++counters.control_dropped;
+  return false;
 }
 
 // After anything that may have changed what a queue pair wants: send, report, wake up.
 void Endpoint::Impl::after_event(Qp& qp) {
   if (qp.planes_changed) refresh_bandwidth(qp);
-  if (!qp.active && !qp.parked && qp.requester.wants_to_send()) activate(qp);
+  const bool idle = !scheduler.is_active(qp.slot) && !scheduler.is_parked(qp.slot);
+  if (idle && qp.requester.wants_to_send()) scheduler.activate(qp.slot);
   after_receive(qp);
   refresh_timer(qp);
 }
 
 // Receiving alone moves no deadline, but may bring a completion or call for a probe.
 void Endpoint::Impl::after_receive(Qp& qp) {
-  if (!qp.active && qp.requester.probe_wanted()) {
-    if (qp.parked) {
-      unpark(qp);
-    } else {
-      activate(qp);
-    }
+  if (!scheduler.is_active(qp.slot) && qp.requester.probe_wanted()) {
+    unpark(qp);
+    scheduler.activate(qp.slot);
   }
   if (!qp.completion_queued && (qp.requester.has_completion() || qp.responder.has_completion())) {
     qp.completion_queued = completions.push_back(qp.slot);

@@ -22,7 +22,8 @@ constexpr DurationNs kControlPatienceNs = 2 * kMicrosecondNs;
 bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
   Impl& e = *impl_;
   const PortMask usable =
-      free_ports & (MRC_BUG(kSendsOnDownPort) ? PortMask::first(e.config.port_count) : e.ports_up);
+      free_ports &
+      (MRC_BUG(kSendsOnDownPort) ? PortMask::first(e.config.port_count) : e.ports.ours());
   if (usable.empty()) return false;
   e.events.set_time(now);
   if (!e.next_control(now, usable, out) && !e.next_endpoint_request(now, usable, out) &&
@@ -39,7 +40,7 @@ void Endpoint::set_spray_quantum(unsigned packets) {
 
 bool Endpoint::wants_to_send() const {
   const Impl& e = *impl_;
-  return !e.control.empty() || !e.active.empty() || e.status_due_count > 0 ||
+  return !e.control.empty() || !e.scheduler.empty() || e.ports.any_due() ||
          e.endpoint_probes_unsent > 0;
 }
 
@@ -69,16 +70,14 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
     if (control.empty()) return false;
     const ControlEntry& entry = control.front();
     if (!still_valid(entry)) {
-      drop_front_control();
+      control.pop();
       continue;
     }
     if (build_control(now, free_ports, entry, out)) {
-      drop_front_control();
+      control.pop();
       return true;
     }
-    const ControlEntry waiting = entry;
-    control.pop_front();
-    control.push_back(waiting);
+    control.defer();
     --tries;
   }
   return false;
@@ -219,30 +218,28 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
 // some planes at its peer and leaves others empty. So the first queue pair for whose next plane a
 // port is free goes first. Who is passed over keeps its place as the first to be asked.
 void Endpoint::Impl::prefer_fitting_qp(PortMask free_ports) {
-  if (config.port_count == 1 || active.size() < 2) return;
-  const std::size_t asked = std::min(active.size(), kQpLookahead);
+  if (config.port_count == 1 || scheduler.size() < 2) return;
+  const std::size_t asked = std::min(scheduler.size(), kQpLookahead);
   for (std::size_t i = 0; i < asked; ++i) {
-    if (!qps[active.at(i)]->paths->wants_one_of(free_ports)) continue;
-    for (; i > 0; --i)
-      std::swap(active.at(i), active.at(i - 1));
+    if (!qps[scheduler.at(i)]->paths->wants_one_of(free_ports)) continue;
+    scheduler.prefer(i);
     return;
   }
 }
 
 bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out) {
   prefer_fitting_qp(free_ports);
-  for (std::size_t tries = active.size(); tries > 0; --tries) {
-    Qp& qp = *qps[active.front()];
+  for (std::size_t tries = scheduler.size(); tries > 0; --tries) {
+    Qp& qp = *qps[scheduler.front()];
+    Scheduler::Line& waiting = group(qp).waiting;
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
     const bool sent = outcome == SendOutcome::kSent;
-    if (!sent || qp.turn_bytes >= kTurnBytes * spray_quantum) {
-      active.pop_front();
-      qp.turn_bytes = 0;
-      qp.active = false;
-      if (sent || outcome == SendOutcome::kNoPath) activate(qp);
-      if (outcome == SendOutcome::kWindowClosed) park(qp);
+    if (!sent || scheduler.used_bytes(qp.slot) >= kTurnBytes * spray_quantum) {
+      scheduler.end_turn();
+      if (sent || outcome == SendOutcome::kNoPath) scheduler.activate(qp.slot);
+      if (outcome == SendOutcome::kWindowClosed) scheduler.park(qp.slot, waiting);
     }
-    if (outcome != SendOutcome::kWindowClosed) wake_next(group(qp));
+    if (outcome != SendOutcome::kWindowClosed) scheduler.wake_first(waiting);
     // Data moves a running deadline back at most.
     const bool data_sent = sent && wire::is_write(out.packet.bth.opcode);
     if (!data_sent || timers.deadline(qp.slot) == kNever) refresh_timer(qp);
@@ -262,42 +259,8 @@ SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, Tx
     if (outcome != SendOutcome::kSent) return outcome;
   }
   address(qp, out);
-  qp.turn_bytes += std::max<std::uint32_t>(out.payload_length, 1);
+  scheduler.charge(std::max<std::uint32_t>(out.payload_length, 1));
   return outcome;
-}
-
-void Endpoint::Impl::activate(Qp& qp) {
-  MRC_ASSERT(!qp.parked);
-  if (!qp.active) qp.active = active.push_back(qp.slot);
-}
-
-void Endpoint::Impl::park(Qp& qp) {
-  CcGroup& g = group(qp);
-  qp.parked = true;
-  qp.next_parked = kNoSlot;
-  if (g.parked_head == kNoSlot) {
-    g.parked_head = qp.slot;
-  } else {
-    qps[g.parked_tail]->next_parked = qp.slot;
-  }
-  g.parked_tail = qp.slot;
-}
-
-// Takes a queue pair out of the line, wherever it stands.
-void Endpoint::Impl::unpark(Qp& qp) {
-  if (!qp.parked) return;
-  CcGroup& g = group(qp);
-  std::uint32_t before = kNoSlot;
-  for (std::uint32_t at = g.parked_head; at != qp.slot; at = qps[at]->next_parked)
-    before = at;
-  (before == kNoSlot ? g.parked_head : qps[before]->next_parked) = qp.next_parked;
-  if (g.parked_tail == qp.slot) g.parked_tail = before;
-  qp.parked = false;
-  activate(qp);
-}
-
-void Endpoint::Impl::wake_next(CcGroup& g) {
-  if (g.parked_head != kNoSlot) unpark(*qps[g.parked_head]);
 }
 
 }  // namespace mrc::core

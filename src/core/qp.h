@@ -1,4 +1,4 @@
-// One queue pair: its two halves, its paths, and where it stands with the scheduler.
+// One queue pair: its two halves and its paths.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,9 @@
 #include "core/path_set.h"
 #include "core/requester.h"
 #include "core/responder.h"
+#include "core/slot.h"
 
 namespace mrc::core {
-
-inline constexpr std::uint32_t kNoSlot = 0xFFFF'FFFF;
 
 class Qp final : public PathObserver {
  public:
@@ -68,11 +67,6 @@ class Qp final : public PathObserver {
   std::uint32_t next_of_peer = kNoSlot;  // the queue pairs of one peer, in the order they came
   std::uint32_t previous_of_peer = kNoSlot;
 
-  // Scheduler.
-  bool active = false;  // in the ring of queue pairs that want to send
-  bool parked = false;  // waits for the congestion window of its peer
-  std::uint32_t next_parked = kNoSlot;
-  std::uint32_t turn_bytes = 0;
   bool ack_queued = false;     // a transport ACK waits in the control queue
   TimeNs acknowledged_at = 0;  // when the last one left
   bool completion_queued = false;

@@ -1,0 +1,111 @@
+// Whose turn it is to send: the round of queue pairs that want to, and the lines of those that wait
+// for a congestion window.
+//
+// Owns, for each slot of the queue pair table, whether it is in the round or in a line, and how
+// much of its turn it has used. A queue pair is in the round, in one line, or in neither; the round
+// and the lines keep the order in which their members came. Every step takes constant time except
+// remove(), which is for queue pairs that end. Knows slots only: never asks a queue pair anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/fixed_array.h"
+#include "base/ring.h"
+#include "core/slot.h"
+
+namespace mrc::core {
+
+class Scheduler {
+ public:
+  // Those that wait for one window, in the order they came.
+  struct Line {
+    std::uint32_t head = kNoSlot;
+    std::uint32_t tail = kNoSlot;
+  };
+
+  explicit Scheduler(unsigned slots) : round_(slots), turns_(slots) {}
+
+  // --- The round
+
+  bool empty() const { return round_.empty(); }
+  std::size_t size() const { return round_.size(); }
+  std::uint32_t front() const { return round_.front(); }
+  std::uint32_t at(std::size_t i) const { return round_.at(i); }
+  bool is_active(std::uint32_t slot) const { return turns_[slot].active; }
+  bool is_parked(std::uint32_t slot) const { return turns_[slot].parked; }
+
+  void activate(std::uint32_t slot) {
+    Turn& turn = turns_[slot];
+    MRC_ASSERT(!turn.parked);
+    if (!turn.active) turn.active = round_.push_back(slot);
+  }
+  // Moves the i-th to the front; those it passes keep their order.
+  void prefer(std::size_t i) {
+    for (; i > 0; --i)
+      std::swap(round_.at(i), round_.at(i - 1));
+  }
+  // The first has sent so much; what it has used of its turn.
+  std::uint32_t charge(std::uint32_t bytes) { return turns_[front()].used_bytes += bytes; }
+  std::uint32_t used_bytes(std::uint32_t slot) const { return turns_[slot].used_bytes; }
+  // The first leaves the round.
+  void end_turn() {
+    Turn& turn = turns_[front()];
+    turn.active = false;
+    turn.used_bytes = 0;
+    round_.pop_front();
+  }
+
+  // --- Lines
+
+  // To the end of the line; not while in the round.
+  void park(std::uint32_t slot, Line& line) {
+    Turn& turn = turns_[slot];
+    MRC_ASSERT(!turn.active && !turn.parked);
+    turn.parked = true;
+    turn.next = kNoSlot;
+    turn.previous = line.tail;
+    (line.tail == kNoSlot ? line.head : turns_[line.tail].next) = slot;
+    line.tail = slot;
+  }
+  // Out of the line, wherever it stands, and into the round. Nothing when it is in no line.
+  void unpark(std::uint32_t slot, Line& line) {
+    Turn& turn = turns_[slot];
+    if (!turn.parked) return;
+    (turn.previous == kNoSlot ? line.head : turns_[turn.previous].next) = turn.next;
+    (turn.next == kNoSlot ? line.tail : turns_[turn.next].previous) = turn.previous;
+    turn.parked = false;
+    activate(slot);
+  }
+  // The window has room again: the first of the line gets a chance.
+  void wake_first(Line& line) {
+    if (line.head != kNoSlot) unpark(line.head, line);
+  }
+
+  // A queue pair that is in no line any more ends.
+  void remove(std::uint32_t slot) {
+    MRC_ASSERT(!turns_[slot].parked);
+    for (std::size_t n = round_.size(); n > 0; --n) {
+      const std::uint32_t other = round_.front();
+      round_.pop_front();
+      if (other != slot) round_.push_back(other);
+    }
+    turns_[slot] = {};
+  }
+
+ private:
+  struct Turn {
+    std::uint32_t next = kNoSlot;  // in a line
+    std::uint32_t previous = kNoSlot;
+    std::uint32_t used_bytes = 0;
+    bool active = false;
+    bool parked = false;
+  };
+
+  Ring<std::uint32_t> round_;
+  FixedArray<Turn> turns_;
+};
+
+}  // namespace mrc::core

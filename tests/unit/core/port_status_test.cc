@@ -1,0 +1,113 @@
+// News about ports: what peers say, and whom to tell.
+#include "core/port_status.h"
+
+#include <gtest/gtest.h>
+
+namespace mrc::core {
+namespace {
+
+constexpr PortMask kAll = PortMask::first(kMaxPorts);
+constexpr PortId kSecond{2};
+
+struct Status : PortStatus {
+  Status() : PortStatus(2, 200, 0xFFFE) {}
+};
+
+TEST(PortStatus, AllPortsAreUpAtFirst) {
+  Status status;
+  EXPECT_EQ(status.ours(), PortMask(0b11));
+  EXPECT_EQ(status.of_peer(7), kAll);
+  EXPECT_FALSE(status.set_ours(kSecond, true));
+  EXPECT_TRUE(status.set_ours(kSecond, false));
+  EXPECT_EQ(status.ours(), PortMask(0b01));
+}
+
+TEST(PortStatus, NewerReplacesOlderAcrossTheWrapOfIds) {
+  Status status;
+  EXPECT_TRUE(status.hear(0, 0, 0xFFFF, PortMask(0b01)));
+  EXPECT_FALSE(status.hear(0, 1, 0xFFFF, PortMask(0b11))) << "repeated";
+  EXPECT_TRUE(status.hear(0, 1, 3, PortMask(0b10)));
+  EXPECT_FALSE(status.hear(0, 2, 0xFFF0, PortMask(0b11))) << "late";
+  EXPECT_EQ(status.of_peer(0), PortMask(0b10));
+  EXPECT_EQ(status.of_peer(1), kAll);
+}
+
+TEST(PortStatus, WhatComesThroughAPortShowsThatItIsUp) {
+  Status status;
+  status.hear(0, 0, 1, PortMask(0b01));
+  EXPECT_FALSE(status.hear_through(0, kMillisecondNs, kSecond, 0)) << "may have been on its way";
+  EXPECT_FALSE(status.hear_through(0, 2 * kMillisecondNs, kSecond, kMillisecondNs));
+  EXPECT_TRUE(status.hear_through(0, 2 * kMillisecondNs, kSecond, 0));
+  EXPECT_FALSE(status.hear_through(0, 3 * kMillisecondNs, kSecond, 0)) << "known";
+  EXPECT_EQ(status.of_peer(0), PortMask(0b11));
+}
+
+TEST(PortStatus, ANewConnectionForgetsOldWord) {
+  Status status;
+  EXPECT_FALSE(status.forget_old(0, 0, false)) << "nothing was said";
+  status.hear(0, 0, 1, PortMask(0b01));
+  EXPECT_FALSE(status.forget_old(0, 10, true)) << "said just now, and others are connected";
+  EXPECT_TRUE(status.forget_old(0, 2 * kMillisecondNs, true));
+  EXPECT_EQ(status.of_peer(0), kAll);
+  EXPECT_TRUE(status.hear(0, 3 * kMillisecondNs, 1, PortMask(0b01))) << "ids start anew";
+}
+
+TEST(PortStatus, TellsAgainUntilAnswered) {
+  Status status;
+  status.announce(5);
+  const std::uint16_t id = status.id(5);
+  TimeNs now = 0;
+  for (const DurationNs distance : {20, 40, 80, 160, 320, 640, 1'280, 2'560, 5'120, 5'120}) {
+    ASSERT_EQ(status.next_due(0), 5U);
+    status.note_told(5, now);
+    EXPECT_FALSE(status.any_due());
+    EXPECT_EQ(status.deadline() - now, distance * kMicrosecondNs);
+    now = status.deadline();
+    status.on_timer(now);
+  }
+  EXPECT_FALSE(status.note_answer(5, static_cast<std::uint16_t>(id + 1)));
+  EXPECT_TRUE(status.note_answer(5, id));
+  EXPECT_FALSE(status.note_answer(5, id)) << "once";
+  EXPECT_FALSE(status.any_due());
+  EXPECT_EQ(status.deadline(), kNever);
+}
+
+TEST(PortStatus, NewNewsStartAnew) {
+  Status status;
+  status.announce(0);
+  EXPECT_FALSE(status.told_before(0));
+  status.note_told(0, 0);
+  EXPECT_TRUE(status.told_before(0));
+  const std::uint16_t old = status.id(0);
+  status.announce(0);
+  EXPECT_FALSE(status.told_before(0));
+  EXPECT_FALSE(status.note_answer(0, old));
+  EXPECT_EQ(status.deadline(), kNever) << "it is due at once";
+}
+
+TEST(PortStatus, PeersAreToldInTheOrderOfTheirPlaces) {
+  Status status;
+  for (const std::uint32_t peer : {150U, 3U, 64U})
+    status.announce(peer);
+  EXPECT_EQ(status.next_due(0), 3U);
+  EXPECT_EQ(status.next_due(4), 64U);
+  EXPECT_EQ(status.next_due(64), 64U);
+  EXPECT_EQ(status.next_due(65), 150U);
+  EXPECT_EQ(status.next_due(151), kNoSlot);
+}
+
+TEST(PortStatus, APlaceIsForAnotherPeer) {
+  Status status;
+  status.announce(1);
+  status.announce(2);
+  status.note_told(2, 0);
+  status.hear(2, 0, 9, PortMask(0b01));
+  status.remove(1);
+  status.remove(2);
+  EXPECT_FALSE(status.any_due());
+  EXPECT_EQ(status.deadline(), kNever);
+  EXPECT_EQ(status.of_peer(2), kAll);
+}
+
+}  // namespace
+}  // namespace mrc::core
