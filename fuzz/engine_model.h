@@ -156,8 +156,7 @@ class Side {
   std::uint64_t next_id_ = 1;
 };
 
-// --- Set-up
-// ----------------------------------------------------------------------------------------
+// --- Set-up ---
 
 inline Side::Side(int index, const Shape& shape, const core::EvProfile& profile)
     : index_(index), shape_(shape), profile_(profile) {
@@ -225,8 +224,7 @@ inline void Side::connect(TimeNs now, unsigned qp, Psn first_psn) {
   models_[qp].expected_psn = models_[qp].next_psn = first_psn;
 }
 
-// --- Work
-// ------------------------------------------------------------------------------------------
+// --- Work ---
 
 inline void Side::post_send(TimeNs now, unsigned qp, core::SendRequest request) {
   request.id = next_id_++;
@@ -319,8 +317,7 @@ inline void Side::check_receive_completion(unsigned qp, const core::Completion& 
   check(false, "an immediate was delivered that had not arrived");
 }
 
-// --- Arrivals
-// --------------------------------------------------------------------------------------
+// --- Arrivals ---
 
 inline core::RxResult Side::on_packet(TimeNs now, const core::Arrival& arrival,
                                       const wire::Packet& packet) {
@@ -386,8 +383,7 @@ inline void Side::note_accepted(unsigned qp, const wire::Packet& packet) {
     model.expected_psn = model.expected_psn + 1;
 }
 
-// --- Departures
-// ------------------------------------------------------------------------------------
+// --- Departures ---
 
 inline bool Side::pull(TimeNs now, PortMask free_ports, core::TxPacket& out) {
   if (!endpoint_->next_packet(now, free_ports, out)) return false;
@@ -480,8 +476,7 @@ inline void Side::check_sent_ack(unsigned qp, const core::TxPacket& out) const {
   check(ack.msn == closed, "an ACK counts other messages than those that arrived");
 }
 
-// --- State
-// -----------------------------------------------------------------------------------------
+// --- State ---
 
 inline void Side::on_timer(TimeNs now) {
   endpoint_->on_timer(now);

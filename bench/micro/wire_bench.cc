@@ -54,8 +54,7 @@ BENCHMARK(parse_sack);
 BENCHMARK(build_write);
 BENCHMARK(build_sack);
 
-// --- Checksums
-// -------------------------------------------------------------------------------------
+// --- Checksums ---
 
 std::vector<std::byte> checksum_input(const benchmark::State& state) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(state.range(0)));

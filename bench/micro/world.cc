@@ -140,8 +140,7 @@ void World::drain_completions() {
   }
 }
 
-// --- Stepwise
-// --------------------------------------------------------------------------------------
+// --- Stepwise ---
 
 void World::pull(int side, unsigned limit, Line& line) {
   for (unsigned n = 0; n < limit; ++n) {
@@ -195,8 +194,7 @@ std::uint64_t World::run_steps(unsigned count) {
   return received_ - before;
 }
 
-// --- Batches
-// ---------------------------------------------------------------------------------------
+// --- Batches ---
 
 unsigned World::send(unsigned count) {
   const PortMask all = PortMask::first(options_.ports);

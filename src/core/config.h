@@ -9,8 +9,7 @@
 
 namespace mrc::core {
 
-// --- Congestion control
-// ---------------------------------------------------------------------------
+// --- Congestion control ---
 
 enum class CcAlgorithm : std::uint8_t { kNone, kNscc };
 
@@ -46,8 +45,7 @@ struct QpHints {
       0;  // requesters that send to our peer at the same time (incast degree)
 };
 
-// --- Endpoint
-// -------------------------------------------------------------------------------------
+// --- Endpoint ---
 
 struct EndpointConfig {
   Address address;
@@ -70,13 +68,15 @@ struct EndpointConfig {
   bool group_answers = false;
 };
 
-// --- Queue pair
-// -----------------------------------------------------------------------------------
+// --- Queue pair ---
 
 inline constexpr std::uint32_t kWindowUnitPsns = 128;  // one unit of MPR
 inline constexpr std::uint8_t kDefaultWindowUnits = 8;
 inline constexpr std::uint32_t kMinPathMtu = 256;
 inline constexpr std::uint32_t kMaxPathMtu = 8192;
+constexpr bool is_path_mtu(std::uint64_t bytes) {
+  return bytes >= kMinPathMtu && bytes <= kMaxPathMtu && bytes % 4 == 0;
+}
 
 struct QpConfig {
   QpNumber number{};  // chosen by the caller, best at random; 3..2^24-1

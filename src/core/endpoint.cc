@@ -47,6 +47,10 @@ Result<Rkey> Endpoint::register_memory(const MemoryRegion& region, RandomSource&
   return impl_->memory.add(region, random);
 }
 
+Result<Rkey> Endpoint::register_memory(const MemoryRegion& region, Rkey key) {
+  return impl_->memory.add(region, key);
+}
+
 Status Endpoint::invalidate_memory(Rkey key) { return impl_->memory.remove(key); }
 
 void Endpoint::count_drop(DropReason reason) {

@@ -102,6 +102,7 @@ class Endpoint {
   // Memory. Keys come from the caller's generator. After invalidate_memory returns, no later packet
   // is given a placement in the region.
   Result<Rkey> register_memory(const MemoryRegion& region, RandomSource& random);
+  Result<Rkey> register_memory(const MemoryRegion& region, Rkey key);  // that the caller has chosen
   Status invalidate_memory(Rkey key);
 
   // Queue pair life cycle. A refused call changes nothing.

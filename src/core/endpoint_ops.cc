@@ -8,8 +8,7 @@
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
-// --- Ports
-// -----------------------------------------------------------------------------------------
+// --- Ports ---
 
 Status Endpoint::set_port_up(TimeNs now, PortId port, bool up) {
   Impl& e = *impl_;
@@ -71,8 +70,7 @@ void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
   if (planes > 0) group(qp).controller->set_bandwidth(config.port_bits_per_second * planes);
 }
 
-// --- Sending
-// ---------------------------------------------------------------------------------------
+// --- Sending ---
 
 bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out) {
   return (ports.any_due() && next_port_status(now, free_ports, out)) ||
@@ -155,8 +153,7 @@ bool Endpoint::Impl::next_pending_probe(TimeNs now, PortMask free_ports, TxPacke
   return false;
 }
 
-// --- Receiving
-// -------------------------------------------------------------------------------------
+// --- Receiving ---
 
 DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arrival,
                                                const wire::Packet& packet) {
@@ -207,8 +204,7 @@ DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arriv
   return DropReason::kUnknownProbe;
 }
 
-// --- Time
-// ------------------------------------------------------------------------------------------
+// --- Time ---
 
 void Endpoint::Impl::expire_endpoint_probes(TimeNs now) {
   for (PendingEndpointProbe& pending : endpoint_probes) {

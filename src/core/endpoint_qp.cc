@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kMaxQueueDepth = 65'535;
 
 Status check_rtr(const QpReadyToReceive& rtr) {
-  if (rtr.path_mtu < kMinPathMtu || rtr.path_mtu > kMaxPathMtu || rtr.path_mtu % 4 != 0) {
+  if (!is_path_mtu(rtr.path_mtu)) {
     return {ErrorCode::kInvalidArgument, "path MTU must be a multiple of 4 in 256..8192"};
   }
   if (rtr.mpr_dest == 0) return {ErrorCode::kInvalidArgument, "MPR must be at least one unit"};
@@ -62,8 +62,7 @@ const Qp* Endpoint::Impl::find(QpNumber number) const {
   return slot == kNoSlot ? nullptr : qps[slot].get();
 }
 
-// --- Life cycle
-// ------------------------------------------------------------------------------------
+// --- Life cycle ---
 
 Status Endpoint::create_qp(const QpConfig& config) {
   Impl& e = *impl_;
@@ -187,8 +186,7 @@ Status Endpoint::destroy_qp(QpNumber number) {
   return {};
 }
 
-// --- Peers
-// -----------------------------------------------------------------------------------------
+// --- Peers ---
 
 Status Endpoint::Impl::attach_peer(Qp& qp) {
   std::uint32_t slot = peer_index.find(qp.rtr.remote);
@@ -254,8 +252,7 @@ void Endpoint::Impl::detach_peer(Qp& qp) {
   peer = {};
 }
 
-// --- Failure
-// ---------------------------------------------------------------------------------------
+// --- Failure ---
 
 void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence culprit) {
   if (qp.state == QpState::kError) return;
@@ -290,8 +287,7 @@ void Endpoint::Impl::forget_work(Qp& qp) {
   qp.incarnation = next_incarnation++;
 }
 
-// --- Work and queries
-// ------------------------------------------------------------------------------
+// --- Work and queries ---
 
 Status Endpoint::post_send(TimeNs now, QpNumber number, const SendRequest& request) {
   Qp* qp = impl_->find(number);

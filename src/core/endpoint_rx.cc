@@ -182,8 +182,7 @@ void Endpoint::on_corrupt_packet(TimeNs now, const Arrival& arrival, const wire:
   e.queue_answer(now, arrival, about, *qp, answer);
 }
 
-// --- Answers
-// ---------------------------------------------------------------------------------------
+// --- Answers ---
 
 void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                                   Qp& qp, const Answer& answer) {

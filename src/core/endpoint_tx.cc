@@ -62,8 +62,7 @@ void Endpoint::Impl::count_sent(const TxPacket& out) {
   port.bytes_sent += wire::nominal_size(out.packet, out.payload_length);
 }
 
-// --- Answers
-// ---------------------------------------------------------------------------------------
+// --- Answers ---
 
 bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out) {
   for (std::size_t tries = std::min(control.size(), kControlLookahead); tries > 0;) {
@@ -210,8 +209,7 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
   out.packet.body = sack;
 }
 
-// --- Queue pairs in turn
-// ---------------------------------------------------------------------------
+// --- Queue pairs in turn ---
 
 // Ports become free one after the other, and queue pairs take turns. Left to themselves the two
 // rounds lock, and each queue pair gets the same few planes every time, which fills the queues of

@@ -29,11 +29,27 @@ bool covers(const MemoryRegion& region, std::uint64_t address, std::uint64_t len
 MemoryTable::MemoryTable(unsigned capacity)
     : slots_(std::bit_ceil(std::size_t{2} * std::max(capacity, 1U))), capacity_(capacity) {}
 
-Result<Rkey> MemoryTable::add(const MemoryRegion& region, RandomSource& random) {
+Status MemoryTable::check(const MemoryRegion& region) const {
   if (wraps(region)) {
-    return Status(ErrorCode::kInvalidArgument, "the region wraps around the address space");
+    return {ErrorCode::kInvalidArgument, "the region wraps around the address space"};
   }
-  if (size_ == capacity_) return Status(ErrorCode::kNoSpace, "the memory table is full");
+  if (size_ == capacity_) return {ErrorCode::kNoSpace, "the memory table is full"};
+  return {};
+}
+
+Result<Rkey> MemoryTable::add(const MemoryRegion& region, Rkey key) {
+  const Status valid = check(region);
+  if (!valid.ok()) return valid;
+  if (is_send_key(key) || find(key) != nullptr) {
+    return Status(ErrorCode::kAlreadyExists, "the key is in use");
+  }
+  insert(key, region);
+  return key;
+}
+
+Result<Rkey> MemoryTable::add(const MemoryRegion& region, RandomSource& random) {
+  const Status valid = check(region);
+  if (!valid.ok()) return valid;
   for (unsigned draw = 0; draw < kMaxKeyDraws; ++draw) {
     const Rkey key{random.next32()};
     if (is_send_key(key) || find(key) != nullptr) continue;

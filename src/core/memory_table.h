@@ -34,6 +34,8 @@ class MemoryTable {
   // A key in use, or one that marks sends, is drawn again, at most kMaxKeyDraws times in all; after
   // that the generator is not random and the region is refused.
   Result<Rkey> add(const MemoryRegion& region, RandomSource& random);
+  // With a key that the caller has: one that another table drew. Refused when it is in use here.
+  Result<Rkey> add(const MemoryRegion& region, Rkey key);
   Status remove(Rkey key);
 
   // True when `length` bytes at `address` may be written by a peer of `domain` that shows `key`.
@@ -51,6 +53,7 @@ class MemoryTable {
     Rkey key{};
     bool used = false;
   };
+  Status check(const MemoryRegion& region) const;
   const Slot* find(Rkey key) const;
   std::size_t home(Rkey key) const;
   std::size_t next(std::size_t index) const { return (index + 1) & (slots_.size() - 1); }

@@ -81,8 +81,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
   return {};
 }
 
-// --- Sending
-// ---------------------------------------------------------------------------------------
+// --- Sending ---
 
 bool Requester::may_send_new() const {
   const Sequence end = window_end() + (MRC_BUG(kWindowOneTooLong) ? 1 : 0);
@@ -212,8 +211,7 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
   retry_.note_data();
 }
 
-// --- Timers
-// ----------------------------------------------------------------------------------------
+// --- Timers ---
 
 // The variation of a few samples is a guess, and an early question costs little: two round trips
 // at most, and what the ends add.

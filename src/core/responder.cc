@@ -72,8 +72,7 @@ bool Responder::pop_completion(Completion& out) {
   return true;
 }
 
-// --- Arrival
-// ---------------------------------------------------------------------------------------
+// --- Arrival ---
 
 DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                                const MemoryTable& memory, ProtectionDomain domain,
@@ -311,8 +310,7 @@ std::uint8_t Responder::deliver_immediate() {
   return 0;
 }
 
-// --- SACK
-// ------------------------------------------------------------------------------------------
+// --- SACK ---
 
 bool Responder::sack_due(const Arrival& arrival, const wire::Bth& bth) {
   const bool due = bytes_since_sack_ > setup_->sack_threshold_bytes || bth.ack_request ||
@@ -371,8 +369,7 @@ Status Responder::set_window_units(std::uint8_t units) {
   return {};
 }
 
-// --- Damaged packets
-// -------------------------------------------------------------------------------
+// --- Damaged packets ---
 
 bool Responder::on_corrupt(std::uint32_t entropy) {
   CorruptPath* place = &corrupt_paths_[0];

@@ -148,7 +148,7 @@ void Cables::close_connection(std::uint32_t number) {
   connections_.erase(found);
 }
 
-// --- From hosts ----------------------------------------------------------------------------------
+// --- From hosts ---
 
 bool Cables::has_room(const Connection& connection) const {
   const unsigned plane = connection.port % planes_;
@@ -203,7 +203,7 @@ FrameBatch Cables::read_some(Connection& connection, Picoseconds now) {
   return batch;
 }
 
-// --- To hosts ------------------------------------------------------------------------------------
+// --- To hosts ---
 
 bool Cables::deliver(unsigned plane, unsigned host, FrameId frame) {
   const std::vector<std::uint32_t>& takers = ports_[port_number(plane, host)].connections;

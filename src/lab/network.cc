@@ -94,7 +94,7 @@ void Network::set_up_links() {
   }
 }
 
-// --- Frames --------------------------------------------------------------------------------------
+// --- Frames ---
 
 void Network::send(Picoseconds now, Picoseconds earliest, unsigned plane, unsigned host,
                    FrameId frame) {
@@ -279,7 +279,7 @@ bool Network::happens(double probability) {
   return probability > 0 && random_.next32() < probability * 4'294'967'296.0;
 }
 
-// --- Faults --------------------------------------------------------------------------------------
+// --- Faults ---
 
 void Network::flush(LinkId link) {
   LinkState& l = links_[index(link)];

@@ -31,7 +31,7 @@ unsigned CompletionQueueImpl::depth() const {
   return static_cast<unsigned>(ring_.size());
 }
 
-// --- The program's side --------------------------------------------------------------------------
+// --- The program's side ---
 
 int CompletionQueueImpl::poll(std::span<WorkCompletion> out) {
   if (device_->in_child()) return -EIO;
@@ -121,7 +121,7 @@ void CompletionQueueImpl::wait_acknowledged() {
   if (channel_ && !device_->in_child()) channel_->wait_acknowledged(seat_);
 }
 
-// --- The engine's side ---------------------------------------------------------------------------
+// --- The engine's side ---
 
 bool CompletionQueueImpl::push(const CompletionEntry& entry) {
   {

@@ -119,7 +119,7 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
   if (state != nullptr && state[0] != '/') {
     environment.fail("MRC_STATE_DIR", "must be an absolute path");
   }
-  if (mtu && !is_path_mtu(*mtu)) {
+  if (mtu && *mtu != 0 && !core::is_path_mtu(*mtu)) {
     environment.fail("MRC_MTU", "must be 0 or a multiple of 4 from 256 to 8192");
   }
   for (auto& [name, draft] : drafts) {

@@ -76,9 +76,6 @@ struct DeviceConfig {
 };
 
 // All devices of this machine. On bad input one line with file and position, nothing else happens.
-struct ConfigError {
-  std::string message;
-};
 struct ConfigResult {
   std::vector<DeviceConfig> devices;
   std::vector<std::string> environment;  // "MRC_X set by environment to y", for logs and `mrc info`

@@ -248,10 +248,6 @@ std::optional<std::uint32_t> parse_count(std::string_view text, std::uint32_t mi
   return value;
 }
 
-bool is_path_mtu(std::uint64_t bytes) {
-  return bytes == 0 || (bytes >= core::kMinPathMtu && bytes <= core::kMaxPathMtu && bytes % 4 == 0);
-}
-
 std::string finish_device(DeviceDraft& draft, const std::string& state_directory) {
   DeviceConfig& config = draft.config;
   std::string error = resolve_planes(draft);

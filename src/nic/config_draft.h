@@ -74,6 +74,5 @@ inline constexpr std::uint64_t kMaxRate = 10'000'000'000'000;
 // A whole number within limits, from a variable.
 std::optional<std::uint32_t> parse_count(std::string_view text, std::uint32_t min,
                                          std::uint32_t max);
-bool is_path_mtu(std::uint64_t bytes);  // 0 or a multiple of 4 in 256..8192
 
 }  // namespace mrc::nic

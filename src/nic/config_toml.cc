@@ -296,7 +296,7 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
   } else if (key == "path_mtu") {
     std::uint32_t bytes = 1;
     reader.number(key, node, 0, core::kMaxPathMtu, bytes);
-    if (!is_path_mtu(bytes)) {
+    if (bytes != 0 && !core::is_path_mtu(bytes)) {
       reader.fail(node.source(), "path_mtu must be 0 or a multiple of 4 from 256 to 8192");
     }
     config.path_mtu = bytes;

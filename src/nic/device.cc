@@ -25,16 +25,6 @@ constexpr unsigned kControlCapacity = 4'096;
 // How late a process may be through no fault of the network: others had its processor.
 constexpr DurationNs kJitterNs = kMillisecondNs;
 
-// A key that another engine's table has drawn.
-class ChosenKey final : public core::RandomSource {
- public:
-  explicit ChosenKey(Rkey key) : key_(key) {}
-  std::uint32_t next32() override { return static_cast<std::uint32_t>(key_); }
-
- private:
-  Rkey key_;
-};
-
 // What makes two configurations the same device.
 using DeviceKey = std::tuple<std::string, std::string, std::uint16_t, wire::IpAddress>;
 
@@ -98,7 +88,7 @@ std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& er
   }
 }
 
-// --- Life ----------------------------------------------------------------------------------------
+// --- Life ---
 
 DeviceImpl::DeviceImpl(const DeviceConfig& config, std::unique_ptr<NodeState> node)
     : config_(config), group_(std::make_unique<EngineGroup>(std::move(node))) {
@@ -178,7 +168,7 @@ bool DeviceImpl::port_active(PortId port) const {
   return group_->lead().active_ports().contains(port);
 }
 
-// --- Memory --------------------------------------------------------------------------------------
+// --- Memory ---
 
 int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t length,
                                 std::uint64_t io_address, bool local_write, bool remote_write,
@@ -215,8 +205,7 @@ int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t
 Result<Rkey> DeviceImpl::register_everywhere(const core::MemoryRegion& region) {
   Result<Rkey> key = group_->lead().endpoint().register_memory(region, group_->lead().random());
   for (std::size_t i = 1; key.ok() && i < group_->engines.size(); ++i) {
-    ChosenKey chosen(key.value());
-    key = group_->engines[i]->endpoint().register_memory(region, chosen);
+    key = group_->engines[i]->endpoint().register_memory(region, key.value());
   }
   return key;
 }
@@ -242,7 +231,7 @@ int DeviceImpl::deregister_memory(const MemoryKeys& keys) {
   return errno_of(gone);
 }
 
-// --- Queues --------------------------------------------------------------------------------------
+// --- Queues ---
 
 int DeviceImpl::create_completion_queue(unsigned depth, void* cookie,
                                         std::shared_ptr<CompletionChannel> channel,

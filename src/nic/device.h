@@ -35,7 +35,7 @@ class Device;
 class QueuePair;
 class CompletionQueue;
 
-// --- Work and completions ------------------------------------------------------------------------
+// --- Work and completions ---
 
 struct Buffer {
   const std::byte* address = nullptr;
@@ -79,7 +79,7 @@ struct WorkCompletion {
   QpNumber qp{};
 };
 
-// --- Completion queues ---------------------------------------------------------------------------
+// --- Completion queues ---
 
 // Notifications of any number of completion queues on one descriptor (an eventfd in semaphore style
 // or a pipe; readable while an event waits).
@@ -108,7 +108,7 @@ class CompletionQueue {
   virtual void wait_acknowledged() = 0;  // until every event taken from the channel is acked
 };
 
-// --- Queue pairs ---------------------------------------------------------------------------------
+// --- Queue pairs ---
 
 struct QpSetup {
   std::uint32_t domain = 0;
@@ -178,9 +178,7 @@ class QueuePair {
   virtual QpReport report() = 0;
 };
 
-// --- The device ----------------------------------------------------------------------------------
-
-enum class MemoryAccess : std::uint8_t { kLocalRead, kLocalWrite, kRemoteWrite };
+// --- The device ---
 
 struct MemoryKeys {
   std::uint32_t local = 0;

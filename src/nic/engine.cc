@@ -71,7 +71,7 @@ TimeNs Engine::clock() {
   return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
-// --- Queue pairs ---------------------------------------------------------------------------------
+// --- Queue pairs ---
 
 QueuePairImpl* Engine::find(QpNumber number) const {
   if (process_of(number) != backend_->process_number()) return nullptr;
@@ -111,7 +111,7 @@ void Engine::remove_qp(QueuePairImpl& qp) {
   qp_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// --- Doorbells -----------------------------------------------------------------------------------
+// --- Doorbells ---
 
 // The flag keeps a queue pair from being on the list twice. It falls before the engine looks at the
 // rings, so a post that finds it raised is still to be looked at.
@@ -181,7 +181,7 @@ void Engine::forget_sends(QueuePairImpl& qp) {
     packets_under_way_ -= qp.packets_of(qp.send(qp.send_slot_of(count)));
 }
 
-// --- Progress ------------------------------------------------------------------------------------
+// --- Progress ---
 
 // Who polls in vain while another thread has the lock lets it have the processor too: the holder
 // may be waiting for just this one.

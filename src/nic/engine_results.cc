@@ -16,7 +16,7 @@ constexpr DurationNs kReceiveWaitNs = 2 * kMillisecondNs;
 
 }  // namespace
 
-// --- Completions ---------------------------------------------------------------------------------
+// --- Completions ---
 
 void Engine::drain_completions() {
   core::Completion completion;
@@ -136,7 +136,7 @@ void Engine::fail_overrun_qps() {
   more_work_ = true;
 }
 
-// --- Events --------------------------------------------------------------------------------------
+// --- Events ---
 
 void Engine::drain_events() {
   core::Event event;
@@ -188,7 +188,7 @@ void Engine::on_ev_state(const core::Event& event) {
                            .state = event.ev_state});
 }
 
-// --- A controller's wishes -----------------------------------------------------------------------
+// --- A controller's wishes ---
 
 void Engine::apply_ports() {
   const PortMask link = backend_->link_up();

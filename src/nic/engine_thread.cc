@@ -43,7 +43,7 @@ void close_descriptor(int& descriptor) {
 
 }  // namespace
 
-// --- Start and end -------------------------------------------------------------------------------
+// --- Start and end ---
 
 int Engine::open_descriptors() {
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
@@ -91,7 +91,7 @@ void Engine::close_descriptors() {
   close_descriptor(epoll_);
 }
 
-// --- The loop ------------------------------------------------------------------------------------
+// --- The loop ---
 
 void Engine::run() {
   prctl(PR_SET_TIMERSLACK, 1);  // naps and deadlines are meant as they are
@@ -188,7 +188,7 @@ void Engine::read_node_state() {
   }
 }
 
-// --- Sleeping ------------------------------------------------------------------------------------
+// --- Sleeping ---
 
 void Engine::sleep() {
   const TimeNs until = std::min(wanted_at_.load(), housekept_at_ + kHousekeepingNs);

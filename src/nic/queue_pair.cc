@@ -66,7 +66,7 @@ QueuePairImpl::~QueuePairImpl() {
   receive_cq_->remove_user(*engine_);
 }
 
-// --- Transitions ---------------------------------------------------------------------------------
+// --- Transitions ---
 
 int QueuePairImpl::to_init(const QpProfiles& profiles) {
   if (device_->in_child()) return EIO;

@@ -168,7 +168,7 @@ void QueuePairImpl::return_credits(std::uint32_t sends, std::uint32_t receives) 
   if (receives > 0) receives_returned_.fetch_add(receives, std::memory_order_release);
 }
 
-// --- The engine's side ---------------------------------------------------------------------------
+// --- The engine's side ---
 
 unsigned QueuePairImpl::gather(std::uint32_t slot, std::uint32_t offset, std::uint32_t length,
                                MappedMemory& memory, Pieces& pieces) const {

@@ -20,12 +20,6 @@ constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIcrcBytes = 4;
 
-// What it draws becomes the key of a host's memory.
-class KeySource final : public core::RandomSource {
- public:
-  std::uint32_t next32() override { return static_cast<std::uint32_t>(kMemoryKey); }
-};
-
 std::uint32_t receive_slots(const PlannedConnection& plan) {
   return std::clamp(plan.notifies, 1U, kMaxReceives);
 }
@@ -132,15 +126,11 @@ MrcHost::MrcHost(MrcWorld& world, std::uint32_t host, const std::vector<PlannedC
                     endpoint_config(world, host,
                                     std::max<unsigned>(1, static_cast<unsigned>(planned.size()))))
                     .value()) {
-  KeySource keys;
-  const Rkey key = endpoint_
-                       ->register_memory({.address = 0,
-                                          .length = ~std::uint64_t{0},
-                                          .domain = ProtectionDomain{1},
-                                          .remote_write = true},
-                                         keys)
-                       .value();
-  MRC_ASSERT(key == kMemoryKey);
+  const core::MemoryRegion everything{.address = 0,
+                                      .length = ~std::uint64_t{0},
+                                      .domain = ProtectionDomain{1},
+                                      .remote_write = true};
+  MRC_ASSERT(endpoint_->register_memory(everything, kMemoryKey).ok());
   connections_.reserve(planned.size());
   for (const PlannedConnection& plan : planned)
     connections_.push_back(

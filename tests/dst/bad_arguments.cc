@@ -115,7 +115,7 @@ std::uint64_t digest(const core::Endpoint& engine, QpNumber number) {
   return sum;
 }
 
-// --- What is refused on the way to RTS -----------------------------------------------------------
+// --- What is refused on the way to RTS ---
 
 void expect_refusal(const Status& status, const char* what) {
   MRC_CHECK(!status.ok(), "the engine accepted %s", what);

@@ -21,7 +21,7 @@ DurationNs retry_interval(const End& end) { return DurationNs{1'024} << end.rts.
 
 }  // namespace
 
-// --- What is sent again --------------------------------------------------------------------------
+// --- What is sent again ---
 
 void Checker::check_retransmission(EndRef from, std::uint64_t packet, PortMask free,
                                    const core::TxPacket& tx) {
@@ -73,7 +73,7 @@ void Checker::check_immediates_in_flight(EndRef from, std::uint64_t packet) {
             hex(end.config.number), message.immediate_number - acknowledged + 1, end.rts.max_wimm);
 }
 
-// --- Timers --------------------------------------------------------------------------------------
+// --- Timers ---
 
 // Without progress the retry timer expires at its interval for the linear tries, then at doubling
 // ones.
@@ -126,7 +126,7 @@ void Checker::check_retries_used_up(EndRef ref) const {
             hex(end.config.number), silence / kMicrosecondNs, least / kMicrosecondNs);
 }
 
-// --- What feedback does --------------------------------------------------------------------------
+// --- What feedback does ---
 
 void Checker::before_arrival(const Host& host, const wire::Packet& packet) {
   before_nack_.reset();
@@ -219,8 +219,7 @@ void Checker::note_trim(EndRef to, const core::QpStatus& after) {
   if (after.window_bytes < before_nack_->window_bytes) ++trims.answered;
 }
 
-// --- Effort
-// ----------------------------------------------------------------------------------------
+// --- Effort ---
 
 // What the sender does not know to have arrived may be sent three times, and a few packets more;
 // also once for each NACK, since queues are as short as they were.
@@ -245,7 +244,7 @@ void Checker::check_drain_effort() const {
   }
 }
 
-// --- At the end ----------------------------------------------------------------------------------
+// --- At the end ---
 
 void Checker::check_tallies(EndRef ref, const core::QpStatus& status) const {
   const End& end = world_.model.end(ref);

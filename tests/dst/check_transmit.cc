@@ -173,7 +173,7 @@ void Checker::check_congestion_window(const Host& host, EndRef from) {
             qp.peer_bytes_in_flight, qp.window_bytes);
 }
 
-// --- Answers: they may lag behind, but they never claim what is not so -------------------------
+// --- Answers: they may lag behind, but they never claim what is not so ---
 
 void Checker::check_sack(EndRef from, const wire::Sack& sack) {
   const End& end = world_.model.end(from);

@@ -165,7 +165,7 @@ void Host::set_port_up(PortId port, bool up) {
   pump();
 }
 
-// --- Receiving ----------------------------------------------------------------------------------
+// --- Receiving ---
 
 void Host::on_deliver(std::uint32_t slot) {
   Flight& flight = world_.network.flights()[slot];
@@ -232,7 +232,7 @@ void Host::place(const core::Placement& placement, const Flight& flight,
   }
 }
 
-// --- Programs -----------------------------------------------------------------------------------
+// --- Programs ---
 
 Status Host::post_send(QpNumber qp, const core::SendRequest& request) {
   return watched("post_send", [&] { return engine_->post_send(clock(), qp, request); });
@@ -278,7 +278,7 @@ void Host::drain_events() {
   }
 }
 
-// --- Sending and timers -------------------------------------------------------------------------
+// --- Sending and timers ---
 
 void Host::pump() {
   if (world_.host_faults.early_timer()) call_on_timer();

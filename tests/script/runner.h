@@ -49,8 +49,7 @@ class Runner {
   using Verb = std::function<void(Runner&)>;
   static const std::map<std::string, Verb>& verbs();
 
-  // --- The parts of the current statement
-  // ---------------------------------------------------------
+  // --- The parts of the current statement ---
 
   const std::string& word(std::size_t i) const;
   bool has_word(std::size_t i) const { return i < statement_->words.size(); }
@@ -69,8 +68,7 @@ class Runner {
   // Compares the answer of a call with the statement's outcome; no outcome means success.
   void settle(const Status& status);
 
-  // --- Verbs: set-up and control
-  // ------------------------------------------------------------------
+  // --- Verbs: set-up and control ---
 
   void config();
   void memory();
@@ -88,8 +86,7 @@ class Runner {
   void deny(bool denied);
   Status move_qp(QpNumber qp, const std::string& state);
 
-  // --- Verbs: work, packets, expectations
-  // ---------------------------------------------------------
+  // --- Verbs: work, packets, expectations ---
 
   void post();
   void inject();

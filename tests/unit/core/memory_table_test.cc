@@ -109,6 +109,18 @@ const EdgeCase kEdges[] = {
     {"EmptyRegionLengthZero", kOurs, kEmptyKey, 4096, 0, true},
 };
 
+TEST(MemoryTable, TakesAKeyThatAnotherTableDrew) {
+  MemoryTable table(2);
+  const MemoryRegion region{
+      .address = 0x1000, .length = 64, .domain = ProtectionDomain{1}, .remote_write = true};
+  EXPECT_EQ(table.add(region, Rkey{7}).value(), Rkey{7});
+  EXPECT_TRUE(table.allows_write(ProtectionDomain{1}, Rkey{7}, 0x1000, 64));
+  EXPECT_EQ(table.add(region, Rkey{7}).status().code(), ErrorCode::kAlreadyExists);
+  EXPECT_EQ(table.add(region, kSendKey).status().code(), ErrorCode::kAlreadyExists);
+  ASSERT_TRUE(table.add(region, Rkey{8}).ok());
+  EXPECT_EQ(table.add(region, Rkey{9}).status().code(), ErrorCode::kNoSpace);
+}
+
 class MemoryTableEdges : public testing::TestWithParam<EdgeCase> {};
 
 TEST_P(MemoryTableEdges, AreDecidedExactly) {

@@ -86,8 +86,7 @@ struct Row {
   std::array<Cell, kTargetCount> cells;
 };
 
-// --- Packets
-// ---------------------------------------------------------------------------------------
+// --- Packets ---
 
 wire::Packet write(Opcode opcode, std::uint32_t position, std::uint32_t message_length) {
   wire::Write body;
@@ -134,8 +133,7 @@ wire::Packet response(wire::EndpointOp op) {
           .body = wire::EndpointResponse{.op = op}};
 }
 
-// --- The table
-// -------------------------------------------------------------------------------------
+// --- The table ---
 
 constexpr Cell kUnknown{DropReason::kUnknownQp};
 constexpr Cell kNotReady{DropReason::kQpNotReady};
@@ -225,8 +223,7 @@ std::vector<Row> table() {
   return rows;
 }
 
-// --- The engine in a given state
-// -------------------------------------------------------------------
+// --- The engine in a given state ---
 
 struct Outcome {
   core::RxResult result;
@@ -397,8 +394,7 @@ void for_each_cell(Check check_cell) {
   }
 }
 
-// --- Tests
-// -----------------------------------------------------------------------------------------
+// --- Tests ---
 
 TEST(StateTable, EveryOpcodeHasARow) {
   std::set<Opcode> opcodes;

@@ -181,7 +181,7 @@ TEST_F(DeviceMemory, AHeldByteGoesWithItsRegion) {
   EXPECT_TRUE(to.untouched(0, to.size()));
 }
 
-// --- Memory that is unmapped while it is registered ----------------------------------------------
+// --- Memory that is unmapped while it is registered ---
 
 constexpr std::size_t kKept = 256 << 10;
 constexpr std::size_t kCut = 64 << 10;  // too small a gap for anything else to move in
