@@ -99,6 +99,7 @@ void Endpoint::on_timer(TimeNs now) {
     if (qp.requester.deadline() <= now) {
       const Requester::Verdict verdict = qp.requester.on_timer(now);
       if (verdict.fatal) e.fail(qp, verdict.status, verdict.culprit);
+      e.doubt_ports(qp);
       e.unpark(qp);
       e.after_event(qp);
     }

@@ -74,7 +74,7 @@ struct Endpoint::Impl {
   void queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                     const Answer& answer);
   void queue_ack(TimeNs now, Qp& qp, PortId port);
-  bool queue_insistently(const ControlEntry& entry, const Qp& qp);
+  bool queue_insistently(const ControlEntry& entry, Qp& qp);
   bool queue_control(const ControlEntry& entry);
   void after_event(Qp& qp);
   void after_receive(Qp& qp);
@@ -103,6 +103,7 @@ struct Endpoint::Impl {
   void apply_ports(Qp& qp);
   void apply_ports_of(std::uint32_t peer_slot);
   void note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port);
+  void doubt_ports(const Qp& qp);
   void report_ports_of(std::uint32_t peer_slot);
   void refresh_bandwidth(Qp& qp);
   DropReason on_endpoint_request(TimeNs now, const Arrival& arrival, const wire::Packet& packet);

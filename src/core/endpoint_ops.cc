@@ -8,6 +8,13 @@
 #include "core/endpoint_impl.h"
 
 namespace mrc::core {
+namespace {
+
+// Queue pairs asked for a path that is free now.
+constexpr std::uint32_t kStatusLookahead = 8;
+
+}  // namespace
+
 // --- Ports ---
 
 Status Endpoint::set_port_up(TimeNs now, PortId port, bool up) {
@@ -46,9 +53,16 @@ void Endpoint::Impl::note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId
   if (ports.hear_through(peer_slot, now, port, config.jitter_ns)) report_ports_of(peer_slot);
 }
 
+// Nothing comes back on the ports that the peer calls up. What it said may be as old as it is
+// wrong, so that all of ours are tried.
+void Endpoint::Impl::doubt_ports(const Qp& qp) {
+  if (!qp.paths->hears_nothing() || MRC_BUG(kNeverDoubtsPortStatus)) return;
+  if (ports.disregard(qp.peer)) report_ports_of(qp.peer);
+}
+
 void Endpoint::Impl::report_ports_of(std::uint32_t peer_slot) {
   events.push({.kind = EventKind::kRemotePorts,
-               .ports = ports.of_peer(peer_slot),
+               .ports = ports.of_peer(peer_slot) & PortMask::first(config.port_count),
                .peer = peers[peer_slot].address});
   apply_ports_of(peer_slot);
 }
@@ -82,7 +96,7 @@ bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPa
 // nobody knows which of them still work, and news that a port is back must arrive.
 bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool any_path,
                                         TxPacket& out) {
-  for (std::uint32_t tries = peer.users; tries > 0; --tries) {
+  for (std::uint32_t tries = std::min(peer.users, kStatusLookahead); tries > 0; --tries) {
     const std::uint32_t last = peer.status_qp;
     peer.status_qp = last == kNoSlot ? peer.first_qp : qps[last]->next_of_peer;
     if (peer.status_qp == kNoSlot) peer.status_qp = peer.first_qp;

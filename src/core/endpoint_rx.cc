@@ -224,9 +224,15 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
 }
 
 // An answer that may be the only one to come for long. Where the way back is in doubt it is tried
-// on several paths.
-bool Endpoint::Impl::queue_insistently(const ControlEntry& entry, const Qp& qp) {
-  if (control.push_copies(entry, qp.paths->in_doubt() ? kAnswersInDoubt : 1)) return true;
+// on several paths, once per round trip: whoever asks all the time gets no more for it.
+bool Endpoint::Impl::queue_insistently(const ControlEntry& entry, Qp& qp) {
+  const TimeNs now = entry.arrived_at;
+  const bool insists = qp.paths->in_doubt() && now >= qp.insists_again_at;
+  if (insists)
+    qp.insists_again_at = now + std::max(qp.requester.rtt().smoothed(), kMinWayBackCheckNs);
+  if (control.push_copies(entry, insists ? std::min(kAnswersInDoubt, qp.paths->size()) : 1)) {
+    return true;
+  }
   ++counters.control_dropped;
   return false;
 }

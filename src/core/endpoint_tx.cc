@@ -126,7 +126,9 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
 EvIndex Endpoint::Impl::choose_answer_path(TimeNs now, PortMask free_ports,
                                            const ControlEntry& entry, Qp& qp) {
   if (qp.state == QpState::kError) return qp.paths->sweep(free_ports);
-  if (!config.group_answers) return qp.paths->choose_control(free_ports, entry.port);
+  if (!config.group_answers || qp.paths->in_doubt()) {
+    return qp.paths->choose_control(free_ports, entry.port);
+  }
   const bool leaves_with_last = last_answer.slot == entry.qp.slot && last_answer.at == now &&
                                 last_answer.incarnation == entry.qp.incarnation;
   if (leaves_with_last && free_ports.contains(qp.init.ev_profile->port(last_answer.ev))) {
@@ -144,7 +146,7 @@ bool Endpoint::Impl::build_endpoint_response(TimeNs now, PortMask free_ports,
                                  ? peer_index.find(entry.destination)
                                  : kNoSlot;
   if (peer != kNoSlot) {
-    if (!choose_status_path(free_ports, peers[peer], false, out)) return false;
+    if (!choose_status_path(free_ports, peers[peer], ports.repeats_itself(peer), out)) return false;
   } else {  // an EV probe is about the path it took
     if (!free_ports.contains(entry.port)) return false;
     out.destination = entry.destination;

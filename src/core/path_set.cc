@@ -38,6 +38,11 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
   min_active_ = static_cast<std::uint16_t>(std::clamp(wanted, 1U, profile.size()));
   lay_out_planes();
   reported_in_use_ = planes_in_use();
+  // Queue pairs with the same profile look for a way in different orders.
+  for (Plane& plane : planes_) {
+    plane.sweep_cursor =
+        static_cast<std::uint16_t>(mix64(seed + static_cast<unsigned>(plane.port)) % size());
+  }
   next_control_plane_ = prng_.below(static_cast<std::uint32_t>(planes_.size()));
   next_port_ = static_cast<unsigned>(planes_[next_control_plane_].port) - 1;
 }

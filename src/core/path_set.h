@@ -118,7 +118,8 @@ class PathSet {
   void set_probe_base(DurationNs base_ns) { config_.probe_base_ns = base_ns; }
 
   // Nothing has come back on any path for a long time, or our answers do not arrive.
-  bool in_doubt() const { return silent_sends_ >= kDoubtAfter || answers_in_doubt(); }
+  bool in_doubt() const { return hears_nothing() || answers_in_doubt(); }
+  bool hears_nothing() const { return silent_sends_ >= kDoubtAfter; }
   bool answers_in_doubt() const { return asked_again_ >= kDoubtAfterQuestions; }
 
   // The bad EV whose probe is due and whose port is free, kNoEv when none.

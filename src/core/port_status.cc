@@ -1,5 +1,6 @@
 #include "core/port_status.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/planted_bug.h"
@@ -8,9 +9,19 @@ namespace mrc::core {
 namespace {
 
 constexpr DurationNs kRetryNs = 20 * kMicrosecondNs;
-constexpr std::uint8_t kMaxBackoff = 8;  // 5.12 ms
+constexpr unsigned kFirstBackoff = 8;  // 5.12 ms
+constexpr unsigned kMaxBackoff = 16;   // 1.3 s
+constexpr unsigned kTriesAtFirst = 256;
+constexpr unsigned kTriesPerDoubling = 32;  // after that
+constexpr std::uint16_t kMaxTries = kTriesAtFirst + kTriesPerDoubling * kMaxBackoff;
 // Word not older than this counts as of the last moment.
 constexpr DurationNs kTrustNs = kMillisecondNs;
+
+DurationNs distance(unsigned tries) {
+  if (tries < kTriesAtFirst) return kRetryNs << std::min(tries, kFirstBackoff);
+  const unsigned doublings = (tries - kTriesAtFirst) / kTriesPerDoubling;
+  return kRetryNs << std::min(kFirstBackoff + doublings, kMaxBackoff);
+}
 
 }  // namespace
 
@@ -29,8 +40,12 @@ bool PortStatus::set_ours(PortId port, bool up) {
 
 bool PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask ports) {
   Peer& known = peers_[peer];
-  if (known.heard && static_cast<std::int16_t>(id - known.heard_id) <= 0) return false;
+  if (known.heard && static_cast<std::int16_t>(id - known.heard_id) <= 0) {
+    known.repeated = known.repeated || id == known.heard_id;
+    return false;
+  }
   known.heard = true;
+  known.repeated = false;
   known.heard_at = now;
   known.heard_id = id;
   known.ports = ports;
@@ -42,6 +57,13 @@ bool PortStatus::hear_through(std::uint32_t peer, TimeNs now, PortId port, Durat
   if (known.ports.contains(port) || now - known.heard_at <= kTrustNs + in_transit) return false;
   if (MRC_BUG(kBelievesOldPortStatus)) return false;
   known.ports = known.ports.with(port);
+  return true;
+}
+
+bool PortStatus::disregard(std::uint32_t peer) {
+  Peer& known = peers_[peer];
+  if (known.ports == PortMask::first(kMaxPorts)) return false;
+  known.ports = PortMask::first(kMaxPorts);
   return true;
 }
 
@@ -81,8 +103,8 @@ std::uint32_t PortStatus::next_due(std::uint32_t from) const {
 void PortStatus::note_told(std::uint32_t peer, TimeNs now) {
   Peer& told = peers_[peer];
   set_due(peer, false);
-  retries_.set(peer, now + (kRetryNs << told.tries));
-  if (told.tries < kMaxBackoff) ++told.tries;
+  retries_.set(peer, now + distance(told.tries));
+  if (told.tries < kMaxTries) ++told.tries;
 }
 
 bool PortStatus::note_answer(std::uint32_t peer, std::uint16_t id) {

@@ -259,7 +259,9 @@ Requester::Verdict Requester::expire_retry(TimeNs now) {
   const TimeNs sent_before = now - retry_.base_ns(pace());
   const bool waits = wants_to_send() && !MRC_BUG(kWaitingNeverAsks);
   if (waits && !awaiting_feedback()) tail_probe_due_ = true;
-  const RetryPolicy::Outcome outcome = retry_.expire(now, {.heard_at = heard_at_, .waits = waits});
+  const bool nothing_out = window_->oldest() == window_->next() && !messages_.any_unacknowledged();
+  const RetryPolicy::Outcome outcome =
+      retry_.expire(now, {.heard_at = heard_at_, .waits = waits, .nothing_out = nothing_out});
   if (outcome == RetryPolicy::Outcome::kNoTry) return {};
   ++links_.counters->timeouts;
   if (outcome == RetryPolicy::Outcome::kGiveUp) {

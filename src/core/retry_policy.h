@@ -4,8 +4,10 @@
 // Owns the retry counter and the clock of the retry timer. An interval begins with progress, or
 // with the expiry of the one before. With timeout 8 (262 us), 7 linear and 3 exponential tries it
 // lasts 262 us seven times, then 524 us, 1.05 ms and 2.1 ms; 5.8 ms without progress end a queue
-// pair. Only an interval in which something was sent and nothing came back counts as a try. Never
-// sends, never looks at packets.
+// pair. Only an interval in which something was sent and nothing came back counts as a try. A queue
+// pair that waits for its turn asks less and less often while the peer answers: with 4,096 of them
+// and 262 us each, all asking every time would be 15 million packets a second. Never sends, never
+// looks at packets.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +28,9 @@ class RetryPolicy {
     DurationNs jitter_ns = 0;      // of the ends; see EndpointConfig
   };
   struct Standing {
-    TimeNs heard_at = 0;  // last feedback
-    bool waits = false;   // something is ready to be sent and waits for the window
+    TimeNs heard_at = 0;       // last feedback
+    bool waits = false;        // something is ready to be sent and waits for the window
+    bool nothing_out = false;  // nothing of its own is sent and unanswered
   };
   enum class Outcome : std::uint8_t {
     kNoTry,   // nothing was asked, or the peer is there and it is our turn that has not come
@@ -41,7 +44,7 @@ class RetryPolicy {
 
   void note_progress(TimeNs now) {
     interval_began_ = now;
-    tries_ = 0;
+    tries_ = waits_ = 0;
   }
   // A question about the work in hand has left, or data.
   void note_question() { asked_ = true; }
@@ -63,7 +66,13 @@ class RetryPolicy {
     const bool asked = std::exchange(asked_, false);
     const bool sent_data = std::exchange(sent_data_, false);
     interval_began_ = now;
-    if (!asked || (standing.waits && heard && !sent_data)) return Outcome::kNoTry;
+    if (!asked) return Outcome::kNoTry;
+    if (standing.waits && heard && !sent_data) {
+      if (standing.nothing_out) tries_ = 0;
+      if (waits_ < kMaxWaitShift) ++waits_;
+      return Outcome::kNoTry;
+    }
+    waits_ = 0;
     if (tries_ < 0xFF) ++tries_;
     const bool for_ever = exponential_ >= kMaxExponentialRetries;
     return !for_ever && tries_ > linear_ + exponential_ ? Outcome::kGiveUp : Outcome::kTry;
@@ -73,10 +82,12 @@ class RetryPolicy {
   static constexpr DurationNs kTimeoutUnitNs = 1024;
   static constexpr DurationNs kMaxIntervalNs = 32 * kSecondNs;
   static constexpr unsigned kMaxBackoffShift = 20;
+  static constexpr std::uint8_t kMaxWaitShift = 8;
 
   // As many waits of the base length as there are linear tries, then one doubling per exponential
   // try.
   DurationNs interval_ns(const Pace& pace) const {
+    if (waits_ > 0) return std::min(base_ns(pace) << waits_, kMaxIntervalNs);
     if (tries_ < linear_ || MRC_BUG(kNoBackoff)) return base_ns(pace);
     const unsigned beyond_linear = tries_ - linear_ + 1U;
     const unsigned allowed = std::min<unsigned>(exponential_, kMaxBackoffShift);
@@ -88,6 +99,8 @@ class RetryPolicy {
   std::uint8_t linear_ = 0;
   std::uint8_t exponential_ = 0;
   std::uint8_t tries_ = 0;
+  std::uint8_t waits_ =
+      0;  // intervals of waiting while the peer answered, each longer than the last
   bool asked_ = false;
   bool sent_data_ = false;
 };

@@ -49,6 +49,10 @@ void Checker::check_remote_ports_event(const Host& host, const core::Event& even
   MRC_CHECK(world_.hosts[peer]->had_ports(event.ports, heard),
             "host %u says that host %u has ports %#x, which was never so", host.id(), peer,
             event.ports.bits());
+  // What the peer calls down now was heard of before that, if this event is of now.
+  if (!world_.stage.swarm.on(Fault::kSlowConsumer)) {
+    heard_through_[{host.id(), peer}] = heard & event.ports;
+  }
   remote_ports_[{host.id(), peer}] = event.ports;
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "dst/failure.h"
+#include "dst/theme.h"
 #include "dst/workload.h"
 #include "dst/world.h"
 
@@ -90,7 +91,8 @@ void Workload::draw_end(Connection& connection, std::uint8_t side, Numbers numbe
   const auto profile = random_.below(static_cast<std::uint32_t>(host.profiles().size()));
   end.init.ev_profile = &host.profile(profile);
   const unsigned evs = end.init.ev_profile->size();
-  if (!swarm.heals() || random_.one_in(3)) end.init.ev_min_active = 1;
+  const bool themed = theme_of_seed(swarm.seed) != Theme::kAny;
+  if ((!swarm.heals() && !themed) || random_.one_in(3)) end.init.ev_min_active = 1;
   if (random_.one_in(3)) end.init.active_evs = static_cast<std::uint16_t>(random_.between(1, evs));
   end.rtr.max_wimm_dest = static_cast<std::uint16_t>(random_.logarithmic(1, 128));
   end.rtr.mpr_dest =

@@ -52,7 +52,11 @@ class Flow {
   const std::vector<std::uint32_t>& immediates() const { return immediates_; }
 
   std::uint64_t posted_packets() const { return message_numbers_.size(); }
-  std::uint64_t sent_packets() const { return sent_; }      // new ones; all below were sent
+  std::uint64_t sent_packets() const { return sent_; }  // new ones; all below were sent
+  // Messages of which every packet was sent.
+  std::size_t sent_messages() const {
+    return sent_ == posted_packets() ? messages_.size() : message_numbers_[sent_];
+  }
   std::uint64_t contiguous() const { return contiguous_; }  // all below have arrived
   std::uint64_t arrived_packets() const { return arrived_count_; }
   std::uint64_t arrived_bytes() const { return arrived_bytes_; }

@@ -124,7 +124,11 @@ std::optional<Fault> Network::blocked(const Flight& flight) const {
 
 void Network::drop(std::uint32_t slot, Fault why) {
   stage_.count(why);
-  stage_.trace.fault(stage_.now, flights_[slot], why);
+  const Flight& flight = flights_[slot];
+  stage_.trace.fault(stage_.now, flight, why);
+  if (why == Fault::kQueueDrop && !stage_.faults_on) {
+    ++stage_.quiet_queue_drops[{flight.origin.connection, flight.origin.side}];
+  }
   flights_.release(slot);
 }
 

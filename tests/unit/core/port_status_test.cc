@@ -72,6 +72,48 @@ TEST(PortStatus, TellsAgainUntilAnswered) {
   EXPECT_EQ(status.deadline(), kNever);
 }
 
+TEST(PortStatus, ThinsOutForAPeerThatNeverAnswers) {
+  Status status;
+  status.announce(5);
+  TimeNs now = 0;
+  for (unsigned i = 0; i < 256; ++i) {
+    status.note_told(5, now);
+    now = status.deadline();
+    status.on_timer(now);
+  }
+  EXPECT_GT(now, kSecondNs);
+  EXPECT_LT(now, 2 * kSecondNs);
+  for (unsigned i = 0; i < 1'000; ++i) {
+    status.note_told(5, now);
+    EXPECT_LE(status.deadline() - now, 1'310'720 * kMicrosecondNs);
+    now = status.deadline();
+    status.on_timer(now);
+  }
+  EXPECT_GT(now, 900 * kSecondNs) << "less than one a second";
+}
+
+TEST(PortStatus, ARepeatMeansThatTheAnswerWasLost) {
+  Status status;
+  status.hear(0, 0, 7, PortMask(0b01));
+  EXPECT_FALSE(status.repeats_itself(0));
+  status.hear(0, 1, 6, PortMask(0b01));
+  EXPECT_FALSE(status.repeats_itself(0)) << "an older one";
+  status.hear(0, 2, 7, PortMask(0b01));
+  EXPECT_TRUE(status.repeats_itself(0));
+  status.hear(0, 3, 8, PortMask(0b11));
+  EXPECT_FALSE(status.repeats_itself(0));
+}
+
+TEST(PortStatus, WordThatIsDisregardedDoesNotComeBack) {
+  Status status;
+  EXPECT_FALSE(status.disregard(0));
+  status.hear(0, 0, 7, PortMask(0b01));
+  EXPECT_TRUE(status.disregard(0));
+  EXPECT_EQ(status.of_peer(0), kAll);
+  EXPECT_FALSE(status.hear(0, 1, 7, PortMask(0b01))) << "a late copy";
+  EXPECT_EQ(status.of_peer(0), kAll);
+}
+
 TEST(PortStatus, NewNewsStartAnew) {
   Status status;
   status.announce(0);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace mrc::core {
 namespace {
 
@@ -79,9 +81,32 @@ TEST(RetryPolicy, WaitingForTheWindowIsNoTryWhileThePeerAnswers) {
   policy.note_data();
   EXPECT_EQ(policy.expire(2 * kUnit, {.heard_at = kUnit + 1, .waits = true}), Outcome::kGiveUp)
       << "data was sent, and an answer to a question is no progress";
+  RetryPolicy waiting = make(3, 0);
+  waiting.note_question();
+  EXPECT_EQ(waiting.expire(kUnit, {}), Outcome::kTry);
+  waiting.note_question();
+  waiting.expire(2 * kUnit, {.heard_at = 2 * kUnit - 1, .waits = true, .nothing_out = false});
+  EXPECT_EQ(waiting.tries(), 1) << "packets of its own are lost: their tries count";
+  waiting.note_question();
+  waiting.expire(3 * kUnit, {.heard_at = 3 * kUnit - 1, .waits = true, .nothing_out = true});
+  EXPECT_EQ(waiting.tries(), 0);
   RetryPolicy alone = make(0, 0);
   alone.note_question();
   EXPECT_EQ(alone.expire(kUnit, {.heard_at = 0, .waits = true}), Outcome::kGiveUp) << "silence";
+}
+
+TEST(RetryPolicy, WhoWaitsAsksLessAndLessOften) {
+  RetryPolicy policy = make(7, 3);
+  TimeNs now = 0;
+  for (unsigned i = 0; i < 12; ++i) {
+    const TimeNs began = now;
+    policy.note_question();
+    now = policy.expiry(kQuick);
+    EXPECT_EQ(now - began, kUnit << std::min(i, 8U));
+    policy.expire(now, {.heard_at = now, .waits = true, .nothing_out = true});
+  }
+  policy.note_progress(now);
+  EXPECT_EQ(policy.expiry(kQuick) - now, kUnit);
 }
 
 }  // namespace
