@@ -3,7 +3,7 @@
 
 Usage: mutants.py <mutants build folder> [--seeds N] [--results FILE]
 
-First the seeds of the test world hunt each bug. What they do not notice, because it costs time
+First the seeds of the test world hunt each bug, then those that failed once. What they do not notice, because it costs time
 rather than data or liveness, must fail a packet script. A bug that passes both is a missing check.
 Exit status: 0 every bug was noticed, 1 one survived or a program failed.
 """
@@ -22,7 +22,8 @@ TOTALS = re.compile(r"^(\d+) planted bugs caught, (\d+) survived$")
 
 def hunt_with_seeds(build, seeds):
     """Prints the table of dst and returns (caught, {survivor: what it does})."""
-    command = [build / "tests/dst/dst", "--mutants", "--seeds-per-mutant", str(seeds)]
+    command = [build / "tests/dst/dst", "--mutants", "--seeds-per-mutant", str(seeds),
+               "--seed-file", ROOT / "tests/seeds/dst.txt"]
     survivors, caught = {}, None
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:

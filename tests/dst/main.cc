@@ -47,6 +47,15 @@ bool read_seeds(const std::string& path, std::vector<std::uint64_t>& seeds) {
   return in.eof();
 }
 
+bool read_files(const Options& options, std::vector<std::uint64_t>& seeds) {
+  for (const std::string& path : options.seed_files) {
+    if (read_seeds(path, seeds)) continue;
+    std::fprintf(stderr, "dst: %s is not a list of seeds\n", path.c_str());
+    return false;
+  }
+  return true;
+}
+
 void print_verdict(const char* program, const PoolResult& result) {
   for (const Failure& failure : result.failures) {
     std::printf("seed %" PRIu64 " FAILED: %s\n  replay: %s --seed %" PRIu64 " --log\n",
@@ -94,15 +103,11 @@ int run(const char* program, const Options& options) {
                   options.theme ? theme_name(*options.theme) : "mixed");
       return run_many(program, options, seeds);
     case Mode::kSeedFiles:
-      for (const std::string& path : options.seed_files) {
-        if (read_seeds(path, seeds)) continue;
-        std::fprintf(stderr, "dst: %s is not a list of seeds\n", path.c_str());
-        return 2;
-      }
-      return run_many(program, options, seeds);
+      return read_files(options, seeds) ? run_many(program, options, seeds) : 2;
     case Mode::kMutants:
-      return run_mutants(
-          {options.seeds_per_mutant, options.first, options.jobs, options.mutant, options.results});
+      if (!read_files(options, seeds)) return 2;
+      return run_mutants({options.seeds_per_mutant, options.first, seeds, options.jobs,
+                          options.mutant, options.results});
   }
   return 2;
 }

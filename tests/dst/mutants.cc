@@ -38,6 +38,7 @@ std::vector<std::uint64_t> sound_seeds(const MutantOptions& options) {
   for (std::uint64_t i = 0; i < options.seeds_per_mutant; ++i) {
     seeds.push_back(mixed_seed(options.first_seed + i));
   }
+  seeds.insert(seeds.end(), options.more_seeds.begin(), options.more_seeds.end());
   PoolOptions pool = pool_options(options);
   pool.failures = seeds.size();
   for (const Failure& failure : run_pool(seeds, pool).failures) {

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mrc::dst {
 
 struct MutantOptions {
   std::uint64_t seeds_per_mutant = 1'000;
   std::uint64_t first_seed = 1;
+  std::vector<std::uint64_t> more_seeds;  // tried after those
   unsigned jobs = 1;
   std::string only;     // name of one bug, or empty
   std::string results;  // file, or empty

@@ -14,7 +14,8 @@ const char kUsage[] =
     "           [--results FILE]\n"
     "       dst --seed N [--log] [--mutant NAME]\n"
     "       dst --seed-file FILE... [--jobs J] [--results FILE]\n"
-    "       dst --mutants [--mutant NAME] [--seeds-per-mutant N] [--jobs J] [--results FILE]\n"
+    "       dst --mutants [--seed-file FILE...] [--mutant NAME] [--seeds-per-mutant N] [--jobs J]\n"
+    "           [--results FILE]\n"
     "\n"
     "Runs the protocol engine on a virtual network in virtual time and tries to break it.\n"
     "One seed decides everything that happens in a run.\n"
@@ -25,7 +26,8 @@ const char kUsage[] =
     "                        many-qps, stalls, windows, software-nic; mixed: every second seed\n"
     "                        has one of them; default any: none has\n"
     "  --seed N              run one seed; with --log print all that happens\n"
-    "  --seed-file FILE      run the seeds listed in a file, one number a line\n"
+    "  --seed-file FILE      run the seeds listed in a file, one number a line; behind --mutants\n"
+    "                        these too, after the others\n"
     "  --jobs J              processes, default one per core\n"
     "  --failures N          stop after N failed seeds, default 16\n"
     "  --hash                print one hash of all traces, to compare builds\n"
@@ -111,7 +113,8 @@ bool take_option(Arguments& arguments, std::string_view name, Options& options) 
   }
   if (name == "--seed-file") {
     options.seed_files.emplace_back();
-    return take_mode(options, Mode::kSeedFiles) && take_text(arguments, options.seed_files.back());
+    const bool mode_fits = options.mode == Mode::kMutants || take_mode(options, Mode::kSeedFiles);
+    return mode_fits && take_text(arguments, options.seed_files.back());
   }
   if (name == "--mutants") return take_mode(options, Mode::kMutants);
   if (name == "--mutant") return take_text(arguments, options.mutant);
