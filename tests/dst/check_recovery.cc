@@ -79,11 +79,11 @@ void Checker::check_immediates_in_flight(EndRef from, std::uint64_t packet) {
 // ones.
 void Checker::check_backoff(EndRef from, const core::QpStatus& status) {
   End& end = world_.model.end(from);
-  if (end.timeouts_since != end.last_progress) {
-    end.timeouts_since = end.last_progress;
+  if (end.timeouts_since != end.tries_renewed) {
+    end.timeouts_since = end.tries_renewed;
     end.timeouts_base = status.counters.timeouts;
   }
-  const DurationNs silence = world_.hosts[end.host]->clock() - end.last_progress;
+  const DurationNs silence = world_.hosts[end.host]->clock() - end.tries_renewed;
   const auto intervals = static_cast<std::uint64_t>(silence / retry_interval(end));
   const std::uint64_t most = end.rts.linear_retries + 2u + std::bit_width(intervals);
   MRC_CHECK(status.counters.timeouts - end.timeouts_base <= most,
@@ -177,10 +177,11 @@ void Checker::on_feedback(Host& host, EndRef to, const Received& received) {
   }
   end.last_heard = host.clock();
   const bool news = note_told(to, received.packet);
-  // A sender that has nothing under way and hears its peer starts its tries anew.
+  // A sender that has nothing under way and hears its peer may start its tries anew.
   const bool nothing_out = end.known_contiguous == end.history.size() &&
                            end.known_messages >= world_.model.outgoing(to).sent_messages();
-  if (news || nothing_out) end.last_progress = host.clock();
+  if (news) end.last_progress = host.clock();
+  if (news || nothing_out) end.tries_renewed = host.clock();
 }
 
 // The first NACK for a packet that was sent once and is not given up yet is heard and counted.

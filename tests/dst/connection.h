@@ -84,7 +84,8 @@ struct End {
   TimeNs last_heard = 0;
   TimeNs last_data = 0;
   TimeNs last_probe = 0;
-  TimeNs timeouts_since = -1;  // value of last_progress that timeouts_base belongs to
+  TimeNs tries_renewed = 0;    // that, or it heard its peer with nothing under way
+  TimeNs timeouts_since = -1;  // value of tries_renewed that timeouts_base belongs to
   std::uint64_t timeouts_base = 0;
   std::uint64_t timeouts_seen = 0;
   std::uint64_t transmissions_allowed = 0;  // until the drain is over

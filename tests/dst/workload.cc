@@ -139,7 +139,8 @@ Status Workload::post(EndRef ref, const core::SendRequest& request, bool holds_r
   const Status status = world_.hosts[end.host]->post_send(end.config.number, request);
   if (!status.ok()) return status;
   if (end.known_messages == world_.model.outgoing(ref).messages().size()) {
-    world_.model.end(ref).last_progress = world_.hosts[end.host]->clock();
+    End& idle = world_.model.end(ref);
+    idle.last_progress = idle.tries_renewed = world_.hosts[end.host]->clock();
   }
   world_.model.outgoing(ref).post(request);
   program(ref).held.push_back(holds_range);
