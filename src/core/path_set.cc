@@ -43,8 +43,8 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
     plane.sweep_cursor =
         static_cast<std::uint16_t>(mix64(seed + static_cast<unsigned>(plane.port)) % size());
   }
-  next_control_plane_ = prng_.below(static_cast<std::uint32_t>(planes_.size()));
-  next_port_ = static_cast<unsigned>(planes_[next_control_plane_].port) - 1;
+  last_swept_plane_ = prng_.below(static_cast<std::uint32_t>(planes_.size()));
+  next_port_ = static_cast<unsigned>(planes_[last_swept_plane_].port) - 1;
 }
 
 void PathSet::lay_out_planes() {
@@ -265,12 +265,12 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
 
   const bool is_port = preferred != kNoPort && static_cast<unsigned>(preferred) <= kMaxPorts;
   const bool can_prefer = is_port && candidates.contains(preferred);
-  Plane& plane = can_prefer ? plane_of(preferred) : next_control_plane(candidates);
+  Plane& plane = can_prefer ? plane_of(preferred) : draw_plane(candidates);
   const unsigned turn = plane.control_turn++;
   // No sign of life for a while: this plane may be dead in our direction, so every second packet
-  // tries the planes in turn.
+  // tries any.
   if (turn >= kTrustedControlPackets && prng_.below(2) == 0) {
-    return control_ev(next_control_plane(candidates), turn);
+    return control_ev(draw_plane(candidates), turn);
   }
   return control_ev(plane, turn);
 }
@@ -278,7 +278,7 @@ EvIndex PathSet::choose_control(PortMask free_ports, PortId preferred) {
 EvIndex PathSet::sweep(PortMask free_ports) {
   const PortMask planes = MRC_BUG(kStatusAvoidsDeadPlanes) ? usable_ports_ : profile_->ports();
   for (PortMask ports = free_ports & planes; !ports.empty();) {
-    Plane& plane = next_control_plane(ports);
+    Plane& plane = next_swept_plane(ports);
     const EvIndex ev = next_of_sweep(plane);
     if (ev != kNoEv) return ev;
     ports = ports.without(plane.port);
@@ -297,11 +297,21 @@ EvIndex PathSet::next_of_sweep(Plane& plane) {
   return kNoEv;
 }
 
-PathSet::Plane& PathSet::next_control_plane(PortMask candidates) {
+// Drawn: answers come in pairs of SACK and ACK, and with two planes in turn each would always have
+// the same one, alive or not.
+PathSet::Plane& PathSet::draw_plane(PortMask candidates) {
+  if (MRC_BUG(kAnswersTakeTurns)) return next_swept_plane(candidates);
+  std::uint32_t bits = candidates.bits();
+  for (auto left = prng_.below(static_cast<std::uint32_t>(std::popcount(bits))); left > 0; --left)
+    bits &= bits - 1;
+  return planes_[plane_index_[static_cast<unsigned>(std::countr_zero(bits))]];
+}
+
+PathSet::Plane& PathSet::next_swept_plane(PortMask candidates) {
   do {
-    if (++next_control_plane_ >= planes_.size()) next_control_plane_ = 0;
-  } while (!candidates.contains(planes_[next_control_plane_].port));
-  return planes_[next_control_plane_];
+    if (++last_swept_plane_ >= planes_.size()) last_swept_plane_ = 0;
+  } while (!candidates.contains(planes_[last_swept_plane_].port));
+  return planes_[last_swept_plane_];
 }
 
 // Draws between the EV that last showed life, while that is not long ago, and all others in turn:

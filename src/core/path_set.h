@@ -211,7 +211,8 @@ class PathSet {
   EvIndex choose_beside(EvIndex avoid);
   std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
-  Plane& next_control_plane(PortMask candidates);
+  Plane& draw_plane(PortMask candidates);
+  Plane& next_swept_plane(PortMask candidates);
   EvIndex control_ev(Plane& plane, unsigned turn);
   EvIndex next_of_sweep(Plane& plane);
 
@@ -266,14 +267,14 @@ class PathSet {
   PortMask ports_with_bad_;
   PortMask reported_in_use_;
   std::uint64_t max_load_ = 0;
-  unsigned next_port_ = 0;  // breaks ties of load; a port - 1
-  unsigned next_control_plane_ = 0;
+  unsigned next_port_ = 0;         // breaks ties of load; a port - 1
+  unsigned last_swept_plane_ = 0;  // an index of planes_
   std::uint16_t min_active_ = 0;
   EvIndex confirmed_ = kNoEv;       // the EV of the last sign of life
   EvIndex stay_ev_ = kNoEv;         // the EV of the last new packet
   std::uint16_t stay_left_ = 0;     // packets that may follow it there
   std::uint16_t silent_sends_ = 0;  // probes sent and packets lost since the last sign of life
-  std::uint8_t asked_again_ = 0;    // questions since the last sign of life, less new packets
+  std::uint8_t asked_again_ = 0;    // questions since an EV in use showed life, less new packets
   std::uint16_t good_count_ = 0;
   std::uint16_t bad_count_ = 0;
   TimeNs last_now_ = 0;

@@ -238,11 +238,14 @@ void PathSet::confirm(EvIndex ev) {
   Plane& plane = plane_of(ev);
   plane.confirmed = confirmed_ = ev;
   plane.control_turn = 0;
+  asked_again_ = 0;
 }
 
+// Something came back. Unless it was about an EV in use, see confirm(), that says nothing of the
+// EVs our answers take: a bad one may answer every probe while they all are dead.
 void PathSet::note_life() {
   silent_sends_ = 0;
-  asked_again_ = 0;
+  if (MRC_BUG(kAnyAnswerEndsDoubt)) asked_again_ = 0;
 }
 
 void PathSet::note_silence() {

@@ -106,7 +106,8 @@ void Checker::check_tail_probe(EndRef from, const core::QpStatus& status) const 
   // Something is unanswered and nothing was heard since. The delay of probes doubles, so one is
   // enough.
   if (end.last_heard >= end.last_data) return;
-  const DurationNs quiet = host.clock() - end.last_data;
+  // Where the only port was down, no probe could leave.
+  const DurationNs quiet = std::min(host.clock() - end.last_data, host.ports_steady_ns());
   const DurationNs answer_ns = status.smoothed_rtt_ns + swarm.end_jitter_ns;
   if (half < 8 * answer_ns || quiet < half) return;
   MRC_CHECK(end.last_probe >= end.last_heard,

@@ -154,11 +154,14 @@ void Host::jump_clock(DurationNs ahead_ns) {
   if (alive()) pump();
 }
 
+DurationNs Host::ports_steady_ns() const { return world_.stage.now - ports_changed_at_; }
+
 void Host::set_port_up(PortId port, bool up) {
   const Status status = engine_->set_port_up(clock(), port, up);
   MRC_CHECK(status.ok(), "set_port_up(%u, %d) failed: %s", static_cast<unsigned>(port), up,
             status.what());
   if (up && ports_up_.empty()) first_port_up_at_ = world_.stage.now;
+  ports_changed_at_ = world_.stage.now;
   ports_up_ = up ? ports_up_.with(port) : ports_up_.without(port);
   port_masks_.insert(ports_up_.bits());
   MRC_CHECK(engine_->ports_up() == ports_up_, "ports_up() does not show what set_port_up said");

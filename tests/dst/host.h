@@ -43,6 +43,8 @@ class Host {
   KeySource& keys() { return keys_; }
   TimeNs clock() const;
   PortMask ports_up() const { return ports_up_; }
+  // For how long no port has gone down or come up.
+  DurationNs ports_steady_ns() const;
   const std::vector<std::unique_ptr<core::EvProfile>>& profiles() const { return profiles_; }
   core::EvProfile& profile(std::size_t index) { return *profiles_[index]; }
   // Whether this host ever had these ports up, perhaps without some of `heard`.
@@ -112,6 +114,7 @@ class Host {
   std::uint32_t timer_generation_ = 0;  // only the latest one counts
   TimeNs paused_until_ = 0;
   TimeNs first_port_up_at_ = 0;
+  TimeNs ports_changed_at_ = 0;
   bool poll_scheduled_ = false;
   TimeNs spin_time_ = -1;  // bound on timer calls at one instant
   unsigned spins_ = 0;

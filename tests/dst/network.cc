@@ -88,6 +88,11 @@ DurationNs Network::longest_transit_ns() const {
          2 * serialization_ns(slowest, 2 * swarm.queue_bytes);
 }
 
+DurationNs Network::longest_empty_round_trip_ns() const {
+  const Swarm& swarm = stage_.swarm;
+  return 2 * (2 * swarm.max_delay_ns + swarm.jitter_ns + swarm.end_jitter_ns);
+}
+
 DurationNs Network::path_delay(const Path& path) {
   const Swarm& swarm = stage_.swarm;
   const auto regime = static_cast<std::uint64_t>(stage_.now / swarm.regime_ns);

@@ -75,6 +75,7 @@ class Network {
 
   // No two packets that are under way can be further apart than this in a healthy network.
   DurationNs longest_transit_ns() const;
+  DurationNs longest_empty_round_trip_ns() const;  // nothing queued, no fault
   DurationNs serialization_ns(std::uint64_t bits_per_second, std::uint32_t bytes) const;
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <map>
+#include <utility>
 
 #include "dst/failure.h"
 #include "dst/teardown.h"
@@ -128,20 +130,29 @@ DurationNs World::derive_drain_bound() const {
   // An end that may be late waits longer before it takes silence for loss.
   DurationNs longest_timer = 4 * stage.swarm.end_jitter_ns;
   std::uint64_t bytes = 0;
+  std::map<std::pair<unsigned, unsigned>, std::uint64_t> packets;  // by sender and receiver
+  std::uint64_t most_packets = 0;
   for (const EndRef ref : model.ends()) {
     const End& end = model.end(ref);
     const Flow& flow = model.connection(ref.connection).flows[ref.side];
     const DurationNs timer = DurationNs{1'024} << end.rts.timeout;
     longest_timer = std::max(longest_timer, timer);
-    bytes += (flow.posted_packets() - flow.contiguous()) * (end.rtr.path_mtu + 128);
+    const std::uint64_t missing = flow.posted_packets() - flow.contiguous();
+    bytes += missing * (end.rtr.path_mtu + 128);
+    const auto pair = std::pair(end.host, model.end(ref.peer()).host);
+    most_packets = std::max(most_packets, packets[pair] += missing);
   }
   const DurationNs backoff = 2 * stage.swarm.fault_phase_ns + 32 * longest_timer;
   const std::uint64_t slowest =
       std::min(stage.swarm.port_bits_per_second, stage.swarm.spine_bits_per_second);
   const DurationNs transfer =
       16 * network.serialization_ns(slowest, 1) * static_cast<DurationNs>(bytes);
+  // Paths that differ by more than the controller's target look like a queue and may keep its
+  // window at one packet.
+  const DurationNs at_floor =
+      static_cast<DurationNs>(most_packets) * network.longest_empty_round_trip_ns();
   const DurationNs pairs = stage.swarm.heals() ? 1 : kMaxSearchedEvs * kMaxSearchedEvs;
-  return backoff + transfer + (10 + kSearchRounds * (pairs - 1)) * kProbeCapNs;
+  return backoff + transfer + at_floor + (10 + kSearchRounds * (pairs - 1)) * kProbeCapNs;
 }
 
 void World::drain() {

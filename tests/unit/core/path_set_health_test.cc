@@ -168,6 +168,33 @@ TEST(PathSetProbes, TwoAnswersInARowReviveAnEv) {
   EXPECT_NE(std::count(chosen.begin(), chosen.end(), 1U), 0);
 }
 
+// The peer does not hear us, and one EV that is not in use answers: two answers in a row would need
+// the peer's answers to find their one way to us twice in a row.
+TEST(PathSetDoubt, IsNotEndedByAnAnswerOfABadEv) {
+  Paths paths(2, 4);
+  paths.set.on_lost(ev_at(1), 0);
+  for (unsigned question = 0; question < 7; ++question)
+    paths.set.on_asked_again();
+  paths.probe_and_answer(ev_at(1), kBase);
+  EXPECT_EQ(paths.set.state(ev_at(1)), kAssumedBad);
+  paths.set.on_asked_again();
+  EXPECT_TRUE(paths.set.answers_in_doubt());
+  paths.set.on_probe_sent(ev_at(1), 2 * kBase);
+  paths.set.on_probe_sent(ev_at(1), 4 * kBase);
+  paths.set.on_probe_answered(ev_at(1), false, 5 * kBase);
+  EXPECT_EQ(paths.set.state(ev_at(1)), kGood) << "one answer is enough in doubt";
+  EXPECT_FALSE(paths.set.answers_in_doubt()) << "now one in use has shown life";
+}
+
+TEST(PathSetDoubt, IsEndedByAnAnswerOfAnEvInUse) {
+  Paths paths(2, 4);
+  for (unsigned question = 0; question < 8; ++question)
+    paths.set.on_asked_again();
+  EXPECT_TRUE(paths.set.answers_in_doubt());
+  paths.set.on_delivered(ev_at(3));
+  EXPECT_FALSE(paths.set.answers_in_doubt());
+}
+
 TEST(PathSetProbes, TheSecondFollowsSoonAfterTheFirstAnswer) {
   Paths paths(1, 4, {.probe_base_ns = kBase, .probe_cap_ns = kCap});
   paths.set.on_lost(ev_at(1), 0);

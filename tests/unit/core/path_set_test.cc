@@ -427,6 +427,20 @@ TEST(PathSetControl, TriesOtherPlanesWhenThePreferredOneShowsNoLife) {
   EXPECT_GE(preferred, 32U);
 }
 
+// Answers come in pairs, SACK and ACK. The plane asked for is not in use.
+TEST(PathSetControl, GivesTheSecondOfEachPairNotAlwaysTheSamePlane) {
+  Paths paths(3, 1, {.min_active = 1});
+  paths.set.on_lost(ev_at(0), 0);
+  std::vector<unsigned> seconds(3);
+  for (unsigned pair = 0; pair < 64; ++pair) {
+    paths.set.choose_control(kAllPorts, port_at(1));
+    ++seconds[index_of(paths.set.choose_control(kAllPorts, port_at(1)))];
+  }
+  EXPECT_EQ(seconds[0], 0U);
+  EXPECT_GT(seconds[1], 16U);
+  EXPECT_GT(seconds[2], 16U);
+}
+
 TEST(PathSetControl, WaitsForAPlaneInUseRatherThanUseADeadOne) {
   Paths paths(3, 2, {.min_active = 1});
   for (const unsigned ev : {0U, 3U})
@@ -480,6 +494,21 @@ TEST(PathSetSweep, ReachesEveryEvThoughPortsAreBusyInTheSameOrderEveryTime) {
     }
   }
   EXPECT_EQ(used, (std::vector<unsigned>{5, 10, 2, 2, 2, 5, 2, 2}));
+}
+
+// Three of eight planes are in use, and answers draw between them and the sweep. With one turn for
+// both, each answer on a plane in use would take the sweep back to the first planes, and the last
+// would be met a fifth as often as its share.
+TEST(PathSetSweep, GoesOnWhereItWasAfterAnswersOnPlanesInUse) {
+  Paths paths(8, 1, {.min_active = 3});
+  for (const unsigned ev : {3U, 4U, 5U, 6U, 7U})
+    paths.set.on_lost(ev_at(ev), 0);
+  for (unsigned question = 0; question < 8; ++question)
+    paths.set.on_asked_again();
+  std::vector<unsigned> used(8);
+  for (unsigned i = 0; i < 1600; ++i)
+    ++used[index_of(paths.set.choose_control(kAllPorts, port_at(6)))];
+  EXPECT_GT(*std::min_element(used.begin(), used.end()), 80U) << "about 100 by the sweep alone";
 }
 
 TEST(PathSetSweep, LeavesOutDeniedEvsOnly) {
