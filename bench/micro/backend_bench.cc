@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "nic/backend.h"
-#include "nic/config.h"
+#include "nic/io/backend.h"
+#include "node/config.h"
 #include "wire/codec.h"
 
 namespace mrc {
@@ -25,7 +25,7 @@ class Counter : public nic::Receiver {
 };
 
 struct Ends {
-  Ends() : config(nic::default_device()) {
+  Ends() : config(node::default_device()) {
     config.udp_port = 21'000;
     a = nic::open_backend(config).backend;
     b = nic::open_backend(config).backend;
@@ -34,7 +34,7 @@ struct Ends {
       std::exit(1);
     }
   }
-  nic::DeviceConfig config;
+  node::DeviceConfig config;
   std::unique_ptr<nic::Backend> a;
   std::unique_ptr<nic::Backend> b;
 };

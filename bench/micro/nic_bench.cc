@@ -29,6 +29,7 @@ namespace {
 using mrc::TimeNs;
 namespace core = mrc::core;
 namespace nic = mrc::nic;
+namespace node = mrc::node;
 
 TimeNs clock_ns() {
   timespec now{};
@@ -75,7 +76,7 @@ class End {
  public:
   End(const Options& options, int channel, std::string directory)
       : options_(options), channel_(channel) {
-    nic::DeviceConfig config = nic::default_device();
+    node::DeviceConfig config = node::default_device();
     config.directory = std::move(directory);
     std::string error;
     device_ = nic::Device::open(config, error);

@@ -3,7 +3,7 @@
 // These functions know nothing of processes, files or rights: they take a NodeSnapshot and what the
 // program passed, and return 0 or an errno. A refused change has changed nothing, except that a
 // batch of EV operations keeps the entries before the first one that failed.
-// nic::NodeState::update() makes the result the node's state.
+// node::NodeState::update() makes the result the node's state.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "mrc_ctl.h"
-#include "nic/node_state.h"
+#include "node/node_state.h"
 
 namespace mrc::api {
 
@@ -40,7 +40,7 @@ int raw(const Enum& value) {
 enum class ProfileStep : std::uint8_t { kStay, kCreate, kGoOnline, kGoOffline, kRemove };
 
 struct ProfileStepRequest {
-  nic::ProfileState from = nic::ProfileState::kInit;
+  node::ProfileState from = node::ProfileState::kInit;
   bool has_state = false;
   int state = 0;
   bool has_current = false;
@@ -49,9 +49,9 @@ struct ProfileStepRequest {
 // EINVAL for any other step, and when `current` is not the state it is in.
 int find_step(const ProfileStepRequest& request, ProfileStep& out);
 // Where a step leads.
-nic::ProfileState state_after(ProfileStep step, nic::ProfileState from);
+node::ProfileState state_after(ProfileStep step, node::ProfileState from);
 
-mrc_ctl_profile_state to_api(nic::ProfileState state);
+mrc_ctl_profile_state to_api(node::ProfileState state);
 
 // Whether all bits of a mask are known, and something was asked for.
 bool mask_within(int mask, std::uint32_t known);
@@ -62,23 +62,23 @@ bool all_zero(std::span<const std::uint8_t> bytes);
 // a count above 0 is EINVAL.
 int check_room(std::size_t needed, const void* array, int& count);
 
-int modify_format(nic::NodeSnapshot& state, std::uint64_t id,
+int modify_format(node::NodeSnapshot& state, std::uint64_t id,
                   const mrc_ctl_ev_fmt_profile_attr& attr, int mask);
-int query_format(const nic::NodeSnapshot& state, std::uint64_t id,
+int query_format(const node::NodeSnapshot& state, std::uint64_t id,
                  mrc_ctl_ev_fmt_profile_attr& attr, int mask);
 
 // `batch_error` is that of the entry at which a batch of EV operations stopped; what came before it
 // is in `state`, which is to be kept although the program is told of the error.
-int modify_ev_profile(nic::NodeSnapshot& state, const CtlLimits& limits, std::uint64_t id,
+int modify_ev_profile(node::NodeSnapshot& state, const CtlLimits& limits, std::uint64_t id,
                       mrc_ctl_ev_profile_attr& attr, int mask, int& batch_error);
-int query_ev_profile(const nic::NodeSnapshot& state,
-                     std::span<const nic::NodeState::EvOpinion> opinions, std::uint64_t id,
+int query_ev_profile(const node::NodeSnapshot& state,
+                     std::span<const node::NodeState::EvOpinion> opinions, std::uint64_t id,
                      mrc_ctl_ev_profile_attr& attr, int mask);
 
-int modify_cc_profile(nic::NodeSnapshot& state, std::uint64_t id,
+int modify_cc_profile(node::NodeSnapshot& state, std::uint64_t id,
                       const mrc_ctl_cc_profile_attr& attr, int mask);
 // `config` is where attr.cc_config will point.
-int query_cc_profile(const nic::NodeSnapshot& state, std::uint64_t id,
+int query_cc_profile(const node::NodeSnapshot& state, std::uint64_t id,
                      mrc_ctl_cc_profile_attr& attr, int mask, mrc_ctl_cc_nscc_cfg& config);
 // The names of all algorithms, ended by none.
 const char** cc_algorithms();
@@ -86,26 +86,26 @@ const char** cc_algorithms();
 // --- Shared by the files that deal with EV profiles
 
 // The entry `ev` as the API shows it.
-mrc_ctl_ev to_api(const nic::ProfileEv& ev);
-mrc_ctl_ev_state state_of(const nic::ProfileEv& ev,
-                          std::span<const nic::NodeState::EvOpinion> opinions);
+mrc_ctl_ev to_api(const node::ProfileEv& ev);
+mrc_ctl_ev_state state_of(const node::ProfileEv& ev,
+                          std::span<const node::NodeState::EvOpinion> opinions);
 
 // Fills in the packet form of an EV from its compact one. EINVAL when they do not go together.
-int expand(const nic::EvFormatProfile& format, std::span<const wire::EvField> fields,
-           nic::ProfileEv& ev);
+int expand(const node::EvFormatProfile& format, std::span<const wire::EvField> fields,
+           node::ProfileEv& ev);
 // The EVs of a profile as they will be used: explicit ones expanded, others drawn. EINVAL.
-int settle_evs(const nic::NodeSnapshot& state, const CtlLimits& limits,
-               nic::NodeEvProfile& profile);
+int settle_evs(const node::NodeSnapshot& state, const CtlLimits& limits,
+               node::NodeEvProfile& profile);
 // The profile's format if it has its fields, or none.
-const nic::EvFormatProfile* format_of(const nic::NodeSnapshot& state,
-                                      const nic::NodeEvProfile& profile);
+const node::EvFormatProfile* format_of(const node::NodeSnapshot& state,
+                                       const node::NodeEvProfile& profile);
 
 // Change a profile entry by entry up to the first that fails, whose error they return.
-int replace_evs(const nic::EvFormatProfile* format, const CtlLimits& limits,
-                nic::NodeEvProfile& profile, std::span<const mrc_ctl_ev_op_entry> entries);
-int set_ev_states(nic::NodeEvProfile& profile, std::span<const mrc_ctl_ev_op_entry> entries);
-int query_ev_states(const nic::NodeEvProfile& profile,
-                    std::span<const nic::NodeState::EvOpinion> opinions,
+int replace_evs(const node::EvFormatProfile* format, const CtlLimits& limits,
+                node::NodeEvProfile& profile, std::span<const mrc_ctl_ev_op_entry> entries);
+int set_ev_states(node::NodeEvProfile& profile, std::span<const mrc_ctl_ev_op_entry> entries);
+int query_ev_states(const node::NodeEvProfile& profile,
+                    std::span<const node::NodeState::EvOpinion> opinions,
                     std::span<mrc_ctl_ev_op_entry> entries);
 
 }  // namespace mrc::api

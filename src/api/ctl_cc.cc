@@ -10,9 +10,9 @@ namespace mrc::api {
 namespace {
 
 using core::CcAlgorithm;
-using nic::NodeCcProfile;
-using nic::NodeSnapshot;
-using nic::ProfileState;
+using node::NodeCcProfile;
+using node::NodeSnapshot;
+using node::ProfileState;
 
 constexpr const char* kNscc = "uet-1.0-nscc";
 constexpr std::size_t kMaxAlgorithmName = 64;
@@ -80,7 +80,7 @@ mrc_ctl_cc_nscc_cfg to_api(const core::NsccParameters& nscc) {
 
 // Whether a profile may go offline is for the node's state to say, which knows the users.
 int take_cc_step(const NodeSnapshot& state, ProfileStep step, NodeCcProfile& profile) {
-  const bool is_full = state.cc_profiles.size() >= nic::kMaxCcProfiles;
+  const bool is_full = state.cc_profiles.size() >= node::kMaxCcProfiles;
   if (step == ProfileStep::kCreate && is_full) return ENOSPC;
   const bool is_ready = profile.configured || profile.cc.algorithm == CcAlgorithm::kNone;
   if (step == ProfileStep::kGoOnline && !is_ready) return EINVAL;

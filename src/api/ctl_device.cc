@@ -8,12 +8,12 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "api/verbs_types.h"
-#include "nic/random.h"
+#include "os/kernel_random.h"
 
 namespace mrc::api {
 namespace {
 
-using nic::NodeSnapshot;
+using node::NodeSnapshot;
 
 constexpr std::uint32_t kMaxCountAlign = 64;
 constexpr std::uint32_t kSpokenVersions =
@@ -44,7 +44,7 @@ CtlLimits limits_of(const nic::Device& device) {
           .ev_count_align = count_align(),
           .auto_ev_count =
               static_cast<std::uint32_t>(std::clamp<std::uint64_t>(count, 1, kMaxEvsPerQp)),
-          .seed = nic::KernelRandom().next64()};
+          .seed = os::KernelRandom().next64()};
 }
 
 void fill_attributes(nic::Device& device, mrc_ctl_device_attr& out) {
@@ -55,17 +55,17 @@ void fill_attributes(nic::Device& device, mrc_ctl_device_attr& out) {
   const CtlLimits limits = limits_of(device);
   out = {};
   out.mrc_ctl_protocol_version = kSpokenVersions;
-  out.ev.ev_max_fmt_profiles = nic::kMaxFormatProfiles;
-  out.ev.ev_max_profiles = nic::kMaxEvProfiles;
-  out.ev.ev_max_count = nic::kMaxNodeEvs;
-  out.ev.ev_free_count = static_cast<std::uint32_t>(nic::kMaxNodeEvs - used);
+  out.ev.ev_max_fmt_profiles = node::kMaxFormatProfiles;
+  out.ev.ev_max_profiles = node::kMaxEvProfiles;
+  out.ev.ev_max_count = node::kMaxNodeEvs;
+  out.ev.ev_free_count = static_cast<std::uint32_t>(node::kMaxNodeEvs - used);
   out.ev.ev_max_count_profile = kMaxEvsPerQp;
   out.ev.ev_count_align = limits.ev_count_align;
   out.ev.ev_max_width = 8 * wire::kEvBytes;
   out.ev.ev_fmt_mode_mask = kFormats;
   out.ev.ev_mode_mask = kModes;
   out.ev.ev_op_max_entries = kMaxEvOpEntries;
-  out.cc.cc_max_profiles = nic::kMaxCcProfiles;
+  out.cc.cc_max_profiles = node::kMaxCcProfiles;
   out.cc.algorithms = cc_algorithms();
   out.phy_port_mask = PortMask::first(limits.port_count).bits();
   out.opt_attr = kOptions;
@@ -117,8 +117,8 @@ int modify_ev(mrc_context* context, std::uint64_t id, mrc_ctl_ev_profile_attr* a
 
 int query_ev(mrc_context* context, std::uint64_t id, mrc_ctl_ev_profile_attr* attr, int mask) {
   if (!valid(context) || attr == nullptr) return EINVAL;
-  nic::NodeState& node = context->device->node();
-  std::vector<nic::NodeState::EvOpinion> opinions;
+  node::NodeState& node = context->device->node();
+  std::vector<node::NodeState::EvOpinion> opinions;
   if ((mask & MRC_CTL_EV_PROFILE_EV_OP) != 0) opinions = node.ev_opinions(id);
   return query_ev_profile(*node.snapshot(), opinions, id, *attr, mask);
 }
@@ -174,7 +174,7 @@ MRC_API_EXPORT int mrc_ctl_modify_ev_fmt_profile(mrc_context* mrc_ctx, uint64_t 
                                                  mrc_ctl_ev_fmt_profile_attr* attr, int attr_mask) {
   if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
   return guarded([&] {
-    return mrc_ctx->device->node().update([&](mrc::nic::NodeSnapshot& state) {
+    return mrc_ctx->device->node().update([&](mrc::node::NodeSnapshot& state) {
       return mrc::api::modify_format(state, ev_fmt_profile_id, *attr, attr_mask);
     });
   });
@@ -203,7 +203,7 @@ MRC_API_EXPORT int mrc_ctl_modify_cc_profile(mrc_context* mrc_ctx, uint64_t cc_p
                                              mrc_ctl_cc_profile_attr* attr, int attr_mask) {
   if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
   return guarded([&] {
-    return mrc_ctx->device->node().update([&](mrc::nic::NodeSnapshot& state) {
+    return mrc_ctx->device->node().update([&](mrc::node::NodeSnapshot& state) {
       return mrc::api::modify_cc_profile(state, cc_profile_id, *attr, attr_mask);
     });
   });

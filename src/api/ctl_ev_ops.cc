@@ -10,13 +10,13 @@
 namespace mrc::api {
 namespace {
 
-using nic::EvFormatProfile;
-using nic::EvMode;
-using nic::NodeEvProfile;
-using nic::NodeSnapshot;
-using nic::NodeState;
-using nic::ProfileEv;
-using nic::ProfileState;
+using node::EvFormatProfile;
+using node::EvMode;
+using node::NodeEvProfile;
+using node::NodeSnapshot;
+using node::NodeState;
+using node::ProfileEv;
+using node::ProfileState;
 
 constexpr unsigned kMaxDraws = 64;  // of one EV that nobody has yet
 constexpr auto kKnownFlags = static_cast<std::uint32_t>(MRC_CTL_EV_OP_F_ALL_COPIES);

@@ -8,11 +8,11 @@
 namespace mrc::api {
 namespace {
 
-using nic::EvMode;
-using nic::NodeEvProfile;
-using nic::NodeSnapshot;
-using nic::NodeState;
-using nic::ProfileState;
+using node::EvMode;
+using node::NodeEvProfile;
+using node::NodeSnapshot;
+using node::NodeState;
+using node::ProfileState;
 
 constexpr std::uint32_t kEvBits =
     MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_CUR_STATE | MRC_CTL_EV_PROFILE_MODE |
@@ -81,7 +81,7 @@ int take_count(EvChange& change) {
     count = (count + align - 1) / align * align;
   }
   if (count > kMaxEvsPerQp) return E2BIG;
-  if (total_evs(change.state) + count > nic::kMaxNodeEvs) return ENOSPC;
+  if (total_evs(change.state) + count > node::kMaxNodeEvs) return ENOSPC;
   change.profile.evs.resize(count);
   return 0;
 }
@@ -92,7 +92,7 @@ int create_profile(EvChange& change) {
   if (!change.has(MRC_CTL_EV_PROFILE_MODE) || !mode_of_api(raw(change.attr.ev_mode), profile.mode))
     return EINVAL;
   if (change.has(MRC_CTL_EV_PROFILE_EV_OP)) return EINVAL;
-  if (change.state.ev_profiles.size() >= nic::kMaxEvProfiles) return ENOSPC;
+  if (change.state.ev_profiles.size() >= node::kMaxEvProfiles) return ENOSPC;
   if (change.has(MRC_CTL_EV_PROFILE_FMT_ID)) {
     if (change.state.formats.count(change.attr.ev_fmt_profile_id) == 0) return EINVAL;
     profile.format_id = change.attr.ev_fmt_profile_id;
@@ -142,7 +142,7 @@ int take_fields(EvChange& change) {
   if (raw(op.op) != MRC_CTL_EV_FIELDS_OP_MODIFY_FIELDS || profile.mode == EvMode::kAuto)
     return EINVAL;
   if (op.fields == nullptr || op.field_count < 1) return EINVAL;
-  if (static_cast<std::size_t>(op.field_count) > nic::kMaxFormatFields) return E2BIG;
+  if (static_cast<std::size_t>(op.field_count) > node::kMaxFormatFields) return E2BIG;
   std::vector<wire::EvField> fields;
   fields.reserve(static_cast<std::size_t>(op.field_count));
   for (int i = 0; i < op.field_count; ++i) {
@@ -153,7 +153,7 @@ int take_fields(EvChange& change) {
                       .max_val = field.max_val,
                       .mask = field.mask});
   }
-  if (const nic::EvFormatProfile* format = format_of(change.state, profile); format != nullptr) {
+  if (const node::EvFormatProfile* format = format_of(change.state, profile); format != nullptr) {
     const Status checked = wire::check_ev_profile({format->kind, format->field_widths}, fields);
     if (!checked.ok()) return checked.code() == ErrorCode::kTooLong ? E2BIG : EINVAL;
   }

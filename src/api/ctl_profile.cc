@@ -7,9 +7,9 @@
 namespace mrc::api {
 namespace {
 
-using nic::EvFormatProfile;
-using nic::NodeSnapshot;
-using nic::ProfileState;
+using node::EvFormatProfile;
+using node::NodeSnapshot;
+using node::ProfileState;
 
 constexpr std::uint32_t kFormatBits =
     MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_CUR_STATE | MRC_CTL_EV_FMT_PROFILE_MODE |
@@ -58,7 +58,7 @@ int set_fields(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format)
   const auto& op = attr.ev_fmt_op;
   if (raw(op.op) != MRC_CTL_EV_FMT_OP_MODIFY_FIELDS) return EINVAL;
   if (op.fmt_fields == nullptr || op.fmt_field_count < 1) return EINVAL;
-  if (static_cast<std::size_t>(op.fmt_field_count) > nic::kMaxFormatFields) return E2BIG;
+  if (static_cast<std::size_t>(op.fmt_field_count) > node::kMaxFormatFields) return E2BIG;
   std::vector<std::uint8_t> widths;
   widths.reserve(static_cast<std::size_t>(op.fmt_field_count));
   for (int i = 0; i < op.fmt_field_count; ++i)
@@ -74,7 +74,7 @@ int set_fields(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format)
 bool used_online(const NodeSnapshot& state, std::uint64_t format_id) {
   return std::any_of(state.ev_profiles.begin(), state.ev_profiles.end(), [&](const auto& entry) {
     return entry.second.state == ProfileState::kOnline && entry.second.format_id == format_id &&
-           entry.second.mode != nic::EvMode::kAuto;
+           entry.second.mode != node::EvMode::kAuto;
   });
 }
 
@@ -91,7 +91,7 @@ int take_mode(const mrc_ctl_ev_fmt_profile_attr& attr, ProfileStep step, EvForma
 
 int take_format_step(const NodeSnapshot& state, std::uint64_t id, ProfileStep step,
                      EvFormatProfile& format) {
-  const bool is_full = state.formats.size() >= nic::kMaxFormatProfiles;
+  const bool is_full = state.formats.size() >= node::kMaxFormatProfiles;
   if (step == ProfileStep::kCreate && is_full) return ENOSPC;
   if (step == ProfileStep::kGoOnline && format.field_widths.empty()) return EINVAL;
   if (step == ProfileStep::kGoOffline && used_online(state, id)) return EBUSY;

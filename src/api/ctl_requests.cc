@@ -24,7 +24,7 @@ std::size_t event_size(const mrc_context& context) {
                                                      : sizeof(mrc_ctl_ev_event);
 }
 
-mrc_ctl_ev_event event_to_api(const nic::NodeEvEvent& event) {
+mrc_ctl_ev_event event_to_api(const node::NodeEvEvent& event) {
   mrc_ctl_ev_event out{};
   out.profile_id = event.profile_id;
   out.ev = to_api(event.ev);
@@ -36,9 +36,9 @@ mrc_ctl_ev_event event_to_api(const nic::NodeEvEvent& event) {
 int create_event_queue(mrc_context* context, int cqe, void* cq_context, mrc_comp_channel* channel,
                        int comp_vector, mrc_cq*& out) {
   if (!valid(context)) return EINVAL;
-  nic::NodeState& node = context->device->node();
+  node::NodeState& node = context->device->node();
   if (const int error = node.may_update(); error != 0) return error;
-  std::unique_ptr<nic::NodeState::Listener> listener = node.listen();
+  std::unique_ptr<node::NodeState::Listener> listener = node.listen();
   if (listener == nullptr) return errno;
   return create_ev_event_queue(context, cqe, cq_context, channel, comp_vector, std::move(listener),
                                out);
@@ -47,7 +47,7 @@ int create_event_queue(mrc_context* context, int cqe, void* cq_context, mrc_comp
 int poll_events(mrc_cq& cq, int room, mrc_ctl_ev_event* events, int& count) {
   const std::size_t size = event_size(*cq.context);
   auto* at = reinterpret_cast<std::byte*>(events);
-  nic::NodeEvEvent event;
+  node::NodeEvEvent event;
   const std::lock_guard lock(cq.mutex);
   for (; count < room && cq.ev_events->next(event); ++count, at += size) {
     const mrc_ctl_ev_event shown = event_to_api(event);

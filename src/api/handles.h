@@ -107,7 +107,7 @@ struct mrc_cq {
 
   // EV events: `capacity` is what the program asked for. Events taken from the channel and not yet
   // acknowledged keep the queue alive.
-  std::unique_ptr<mrc::nic::NodeState::Listener> ev_events;
+  std::unique_ptr<mrc::node::NodeState::Listener> ev_events;
   int capacity = 0;
   std::mutex mutex;
   std::condition_variable acknowledged;
@@ -160,6 +160,6 @@ nic::Device* device_of(const ibv_context* context);
 // the caller's rights. EINVAL, ENOMEM.
 int create_ev_event_queue(mrc_context* context, int cqe, void* cq_context,
                           mrc_comp_channel* channel, int comp_vector,
-                          std::unique_ptr<nic::NodeState::Listener> listener, mrc_cq*& out);
+                          std::unique_ptr<node::NodeState::Listener> listener, mrc_cq*& out);
 
 }  // namespace mrc::api

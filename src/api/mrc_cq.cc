@@ -130,7 +130,7 @@ void end_ev_events(mrc_cq& cq) {
 
 int create_ev_event_queue(mrc_context* context, int cqe, void* cq_context,
                           mrc_comp_channel* channel, int comp_vector,
-                          std::unique_ptr<nic::NodeState::Listener> listener, mrc_cq*& out) {
+                          std::unique_ptr<node::NodeState::Listener> listener, mrc_cq*& out) {
   const int refused = check_cq_arguments(context, cqe, channel, comp_vector);
   if (refused != 0) return refused;
   if (listener == nullptr) return ENOMEM;

@@ -14,7 +14,7 @@
 #include "api/log.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
-#include "nic/config.h"
+#include "node/config.h"
 
 #undef ibv_get_device_list
 
@@ -43,17 +43,17 @@ std::uint64_t mix_in(std::uint64_t hash, const void* bytes, std::size_t size) {
 }
 
 // A number that stays the same on this host and differs from other hosts'. Locally administered.
-std::uint64_t guid_of(const nic::DeviceConfig& config) {
+std::uint64_t guid_of(const node::DeviceConfig& config) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host.front() = '\0';
   std::uint64_t hash = mix_in(0xcbf2'9ce4'8422'2325, host.data(), std::strlen(host.data()));
   hash = mix_in(hash, config.name.data(), config.name.size());
-  for (const nic::PlaneConfig& plane : config.planes)
+  for (const node::PlaneConfig& plane : config.planes)
     hash = mix_in(hash, plane.address.bytes.data(), plane.address.bytes.size());
   return (hash & ~(std::uint64_t{1} << 56)) | (std::uint64_t{1} << 57);
 }
 
-std::unique_ptr<VerbsDevice> make_device(const nic::DeviceConfig& config, std::size_t index) {
+std::unique_ptr<VerbsDevice> make_device(const node::DeviceConfig& config, std::size_t index) {
   auto made = std::make_unique<VerbsDevice>();
   made->config = config;
   made->guid = guid_of(config);
@@ -72,7 +72,7 @@ std::unique_ptr<VerbsDevice> make_device(const nic::DeviceConfig& config, std::s
 // A broken configuration is told each time and leaves no device of ours.
 void load_devices(DeviceTable& devices) {
   if (devices.loaded) return;
-  const nic::ConfigResult config = nic::load_config();
+  const node::ConfigResult config = node::load_config();
   if (!config.error.empty()) {
     log(LogLevel::kError, "%s", config.error.c_str());
     return;

@@ -118,7 +118,7 @@ void fill_device(nic::Device& device, const VerbsDevice& verbs, ibv_device_attr&
 }
 
 ibv_gid_entry gid_entry(const nic::Device& device, std::uint32_t port, std::uint32_t index) {
-  const nic::PlaneConfig& plane = device.config().planes.front();
+  const node::PlaneConfig& plane = device.config().planes.front();
   return {.gid = gid_of(device.gid()),
           .gid_index = index,
           .port_num = port,

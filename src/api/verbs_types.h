@@ -27,7 +27,7 @@ namespace mrc::api {
 struct VerbsDevice {
   ibv_device device{};
   std::array<std::byte, 1024> zeros{};
-  nic::DeviceConfig config;
+  node::DeviceConfig config;
   std::uint64_t guid = 0;
 };
 

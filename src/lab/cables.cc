@@ -75,7 +75,7 @@ void Cables::watch(int descriptor, std::uint32_t events, std::uint64_t tag) {
 void Cables::open_port(unsigned port) {
   const std::string path = socket_path(directory_, port % planes_, port / planes_);
   const sockaddr_un address = socket_address(path);
-  nic::Descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  os::Descriptor listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) fail("socket");
   ::unlink(path.c_str());
   const void* const raw = &address;
@@ -124,7 +124,7 @@ void Cables::poll() {
 
 void Cables::accept_all(unsigned port) {
   for (;;) {
-    nic::Descriptor socket(
+    os::Descriptor socket(
         ::accept4(ports_[port].listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (ports_[port].connections.size() >= kMaxConnectionsPerPort) continue;

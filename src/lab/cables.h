@@ -18,7 +18,7 @@
 
 #include "lab/frame_socket.h"
 #include "lab/host_ports.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -47,14 +47,14 @@ class Cables final : public HostPorts {
 
  private:
   struct Connection {
-    nic::Descriptor socket;
+    os::Descriptor socket;
     unsigned port = 0;
     bool readable = true;
     bool backlogged = false;  // was not read to the end, since its port was busy
     std::vector<FrameId> out;
   };
   struct Port {
-    nic::Descriptor listener;
+    os::Descriptor listener;
     std::vector<std::uint32_t> connections;
   };
 
@@ -71,7 +71,7 @@ class Cables final : public HostPorts {
   unsigned planes_;
   FramePool* pool_;
   std::string directory_;
-  nic::Descriptor epoll_;
+  os::Descriptor epoll_;
   std::vector<Port> ports_;
   std::map<std::uint32_t, Connection> connections_;  // numbers are not used again
   std::uint32_t next_number_ = 0;

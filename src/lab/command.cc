@@ -11,14 +11,14 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 namespace {
 
 // Files without a name; nobody has to read or write while the program runs.
-nic::Descriptor memory_file(std::string_view content) {
-  nic::Descriptor file(::memfd_create("mrc-lab", MFD_CLOEXEC));
+os::Descriptor memory_file(std::string_view content) {
+  os::Descriptor file(::memfd_create("mrc-lab", MFD_CLOEXEC));
   while (file.valid() && !content.empty()) {
     const ssize_t written = ::write(file.get(), content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
@@ -42,7 +42,7 @@ class FileActions {
   ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
   FileActions(const FileActions&) = delete;
   FileActions& operator=(const FileActions&) = delete;
-  void use(const nic::Descriptor& file, int as) {
+  void use(const os::Descriptor& file, int as) {
     ::posix_spawn_file_actions_adddup2(&actions_, file.get(), as);
   }
   const posix_spawn_file_actions_t* get() const { return &actions_; }
@@ -54,8 +54,8 @@ class FileActions {
 }  // namespace
 
 void run_command(const std::vector<std::string>& words, const std::string& input) {
-  const nic::Descriptor in = memory_file(input);
-  const nic::Descriptor out = memory_file({});
+  const os::Descriptor in = memory_file(input);
+  const os::Descriptor out = memory_file({});
   if (!in.valid() || !out.valid()) throw std::runtime_error("no memory for a command");
   FileActions files;
   files.use(in, STDIN_FILENO);

@@ -77,7 +77,7 @@ ControlServer::ControlServer(const std::string& path, Handler handler, Farewell 
 
 void ControlServer::accept_all() {
   for (;;) {
-    nic::Descriptor socket(
+    os::Descriptor socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.valid()) return;
     if (clients_.size() >= kMaxClients) continue;
@@ -119,7 +119,7 @@ bool ControlServer::serve(ClientId client, int socket) {
 
 bool ControlClient::connect(const std::string& path) {
   sockaddr_un address{};
-  nic::Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  os::Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.valid() || !make_address(path, address)) return false;
   if (::connect(socket.get(), untyped(address), sizeof(address)) != 0) return false;
   const timeval patience{.tv_sec = kPatienceS, .tv_usec = 0};

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -41,9 +41,9 @@ class ControlServer {
 
   Handler handler_;
   Farewell farewell_;
-  nic::Descriptor epoll_;
-  nic::Descriptor listener_;
-  std::map<ClientId, nic::Descriptor> clients_;
+  os::Descriptor epoll_;
+  os::Descriptor listener_;
+  std::map<ClientId, os::Descriptor> clients_;
   std::uint32_t next_client_ = 0;
 };
 
@@ -58,7 +58,7 @@ class ControlClient {
   int descriptor() const { return socket_.get(); }
 
  private:
-  nic::Descriptor socket_;
+  os::Descriptor socket_;
 };
 
 }  // namespace mrc::lab

@@ -23,7 +23,7 @@
 #include "lab/cluster.h"
 #include "lab/control.h"
 #include "lab/directory.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -53,7 +53,7 @@ class Daemon {
   void sleep(bool again);
 
   const Directory* directory_;
-  nic::Descriptor wake_;
+  os::Descriptor wake_;
   SwitchKind switches_;
   std::unique_ptr<Testbed> testbed_;
   ControlServer control_;

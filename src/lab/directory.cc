@@ -78,7 +78,7 @@ bool Directory::lock() {
   const std::string file = path_ + "/lock";
   for (;;) {
     make_folder(path_);
-    nic::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    os::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid() && errno == ENOENT) continue;  // removed in this moment
     if (!lock.valid()) fail(file);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -93,7 +93,7 @@ bool Directory::lock() {
 }
 
 Directory::State Directory::state() const {
-  const nic::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDWR | O_CLOEXEC));
+  const os::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDWR | O_CLOEXEC));
   if (!lock.valid()) {
     return std::filesystem::exists(path_) ? State::kLeftover : State::kAbsent;
   }
@@ -101,7 +101,7 @@ Directory::State Directory::state() const {
 }
 
 int Directory::holder() const {
-  const nic::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
+  const os::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 16> text{};
   if (!lock.valid() || ::read(lock.get(), text.data(), text.size() - 1) <= 0) return 0;
   return std::atoi(text.data());

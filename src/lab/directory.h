@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -56,7 +56,7 @@ class Directory {
   std::string base_;
   std::string name_;
   std::string path_;
-  nic::Descriptor lock_;
+  os::Descriptor lock_;
 };
 
 // Names of all labs under `base`, leftovers included, sorted.

@@ -10,7 +10,7 @@
 
 #include "lab/host_ports.h"
 #include "lab/netns_world.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -34,7 +34,7 @@ class InterfaceCables final : public HostPorts {
 
  private:
   struct Port {
-    nic::Descriptor socket;
+    os::Descriptor socket;
     bool up = true;
     bool readable = false;
     std::vector<FrameId> out;
@@ -45,7 +45,7 @@ class InterfaceCables final : public HostPorts {
   unsigned planes_;
   FramePool* pool_;
   NetnsWorld world_;
-  nic::Descriptor epoll_;
+  os::Descriptor epoll_;
   std::vector<Port> ports_;  // by host, then plane
 };
 

@@ -76,7 +76,7 @@ std::vector<KernelCapture::Source> KernelCapture::open_sources(NetnsWorld& world
     const auto [at, is_new] = by_cable.try_emplace(cable, sources.size());
     if (is_new) {
       const CableEnd end = world.plan().home_end(link);
-      nic::Descriptor socket = world.space(end.name_space).packet_socket(end.port, ETH_P_ALL);
+      os::Descriptor socket = world.space(end.name_space).packet_socket(end.port, ETH_P_ALL);
       Ring ring(socket.get());
       sources.push_back({.socket = std::move(socket), .ring = std::move(ring)});
     }

@@ -11,7 +11,7 @@
 
 #include "lab/capture.h"
 #include "lab/netns_world.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -44,7 +44,7 @@ class KernelCapture {
     std::size_t next_ = 0;
   };
   struct Source {
-    nic::Descriptor socket;
+    os::Descriptor socket;
     Ring ring;
     LinkId leaving = fabric::kNoLink;  // kNoLink: not wanted
     LinkId entering = fabric::kNoLink;

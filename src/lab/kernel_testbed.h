@@ -17,7 +17,7 @@
 #include "lab/kernel_capture.h"
 #include "lab/netns_world.h"
 #include "lab/testbed.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -65,7 +65,7 @@ class KernelTestbed final : public Testbed {
   bool can_filter() const;
 
   NetnsWorld world_;
-  nic::Descriptor epoll_;
+  os::Descriptor epoll_;
   bool filters_ = false;
   std::vector<LinkState> links_;
   std::map<LinkId, CableState> cables_;

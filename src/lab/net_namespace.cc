@@ -41,7 +41,7 @@ void set_namespace(int descriptor, const std::string& name) {
 
 // Does something in a namespace and comes back.
 void inside(const std::string& name, const std::function<void()>& work) {
-  const nic::Descriptor here(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  const os::Descriptor here(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (!here.valid()) fail("/proc/thread-self/ns/net");
   enter_namespace(name);
   work();
@@ -103,15 +103,15 @@ bool read_messages(std::span<const std::byte> bytes,
 }  // namespace
 
 void enter_namespace(const std::string& name) {
-  const nic::Descriptor there(::open((kFolder + name).c_str(), O_RDONLY | O_CLOEXEC));
+  const os::Descriptor there(::open((kFolder + name).c_str(), O_RDONLY | O_CLOEXEC));
   if (!there.valid()) fail("network namespace " + name);
   set_namespace(there.get(), name);
 }
 
 NetNamespace::NetNamespace(std::string name) : name_(std::move(name)) {
   inside(name_, [this] {
-    interfaces_ = nic::Descriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    netlink_ = nic::Descriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+    interfaces_ = os::Descriptor(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    netlink_ = os::Descriptor(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   });
   if (!interfaces_.valid() || !netlink_.valid()) fail("network namespace " + name_);
   const timeval patience{.tv_sec = kPatienceS, .tv_usec = 0};
@@ -152,10 +152,10 @@ std::map<std::string, InterfaceCounters> NetNamespace::counters() const {
   return result;
 }
 
-nic::Descriptor NetNamespace::packet_socket(const std::string& interface, int protocol) const {
-  nic::Descriptor socket;
+os::Descriptor NetNamespace::packet_socket(const std::string& interface, int protocol) const {
+  os::Descriptor socket;
   inside(name_, [&] {
-    socket = nic::Descriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    socket = os::Descriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_ll address{};
     address.sll_family = AF_PACKET;
     address.sll_protocol = htons(static_cast<std::uint16_t>(protocol));

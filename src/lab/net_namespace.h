@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::lab {
 
@@ -31,12 +31,12 @@ class NetNamespace {
   // Of all interfaces, by name; empty when the kernel does not tell.
   std::map<std::string, InterfaceCounters> counters() const;
   // A packet socket that sees whole frames of `protocol` (ETH_P_*) on one interface; never blocks.
-  nic::Descriptor packet_socket(const std::string& interface, int protocol) const;
+  os::Descriptor packet_socket(const std::string& interface, int protocol) const;
 
  private:
   std::string name_;
-  nic::Descriptor interfaces_;  // for ioctl
-  nic::Descriptor netlink_;
+  os::Descriptor interfaces_;  // for ioctl
+  os::Descriptor netlink_;
 };
 
 // Moves the calling thread into a namespace. Throws std::system_error.

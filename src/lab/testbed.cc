@@ -3,15 +3,15 @@
 #include <utility>
 
 #include "fabric/input_error.h"
-#include "lab/clock.h"
+#include "os/clock.h"
 
 namespace mrc::lab {
 
 Testbed::Testbed(const fabric::TopologySpec& topology)
-    : topology_(topology), routing_(topology_), start_ns_(monotonic_ns()) {}
+    : topology_(topology), routing_(topology_), start_ns_(os::monotonic_now()) {}
 
 Picoseconds Testbed::now() const {
-  return (monotonic_ns() - start_ns_) * fabric::kPicosecondsPerNs;
+  return (os::monotonic_now() - start_ns_) * fabric::kPicosecondsPerNs;
 }
 
 void Testbed::add_fault(const std::string& text) {

@@ -14,7 +14,7 @@ const void* AsyncHub::object_of(const AsyncEvent& event) {
 }
 
 std::unique_ptr<AsyncEvents> AsyncHub::subscribe() {
-  EventDescriptor descriptor;
+  os::EventDescriptor descriptor;
   if (descriptor.open() != 0) return nullptr;
   try {
     auto stream = std::make_unique<AsyncStream>(shared_from_this(), std::move(descriptor));
@@ -45,7 +45,7 @@ void AsyncHub::retire(const void* object) {
   acknowledged_.wait(lock, [&] { return held_.count(object) == 0; });
 }
 
-AsyncStream::AsyncStream(std::shared_ptr<AsyncHub> hub, EventDescriptor descriptor)
+AsyncStream::AsyncStream(std::shared_ptr<AsyncHub> hub, os::EventDescriptor descriptor)
     : hub_(std::move(hub)), descriptor_(std::move(descriptor)), events_(kCapacity) {}
 
 AsyncStream::~AsyncStream() {

@@ -16,8 +16,8 @@
 
 #include "base/ring.h"
 #include "nic/device.h"
-#include "nic/event_descriptor.h"
 #include "nic/fork_guard.h"
+#include "os/event_descriptor.h"
 
 namespace mrc::nic {
 
@@ -47,7 +47,7 @@ class AsyncHub : public std::enable_shared_from_this<AsyncHub> {
 
 class AsyncStream final : public AsyncEvents {
  public:
-  AsyncStream(std::shared_ptr<AsyncHub> hub, EventDescriptor descriptor);
+  AsyncStream(std::shared_ptr<AsyncHub> hub, os::EventDescriptor descriptor);
   ~AsyncStream() override;
   AsyncStream(const AsyncStream&) = delete;
   AsyncStream& operator=(const AsyncStream&) = delete;
@@ -62,7 +62,7 @@ class AsyncStream final : public AsyncEvents {
 
   ForkGuard fork_guard_;
   std::shared_ptr<AsyncHub> hub_;
-  EventDescriptor descriptor_;
+  os::EventDescriptor descriptor_;
   Ring<AsyncEvent> events_;  // under the hub's lock
 };
 

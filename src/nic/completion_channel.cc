@@ -6,7 +6,7 @@
 namespace mrc::nic {
 
 int CompletionChannel::create(std::shared_ptr<CompletionChannel>& out) {
-  EventDescriptor descriptor;
+  os::EventDescriptor descriptor;
   const int opened = descriptor.open();
   if (opened != 0) return opened;
   try {

@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "nic/device.h"
-#include "nic/event_descriptor.h"
 #include "nic/fork_guard.h"
+#include "os/event_descriptor.h"
 
 namespace mrc::nic {
 
@@ -24,7 +24,8 @@ struct ChannelSeat {
 
 class CompletionChannelImpl final : public CompletionChannel {
  public:
-  explicit CompletionChannelImpl(EventDescriptor descriptor) : descriptor_(std::move(descriptor)) {}
+  explicit CompletionChannelImpl(os::EventDescriptor descriptor)
+      : descriptor_(std::move(descriptor)) {}
 
   int descriptor() const override { return descriptor_.fd(); }
   int wait(void*& cq_cookie) override;
@@ -43,7 +44,7 @@ class CompletionChannelImpl final : public CompletionChannel {
   void remove(ChannelSeat& seat);
 
   ForkGuard fork_guard_;
-  EventDescriptor descriptor_;
+  os::EventDescriptor descriptor_;
   mutable std::mutex mutex_;
   std::condition_variable acknowledged_;
   ChannelSeat* first_ = nullptr;

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "nic/device_impl.h"
-#include "nic/engine.h"
+#include "nic/engine/engine.h"
 #include "nic/queue_pair.h"
 
 namespace mrc::nic {

@@ -17,8 +17,8 @@
 
 #include "nic/completion_channel.h"
 #include "nic/device.h"
-#include "nic/engine_group.h"
-#include "nic/spin_lock.h"
+#include "nic/engine/engine_group.h"
+#include "os/spin_lock.h"
 
 namespace mrc::nic {
 
@@ -72,14 +72,14 @@ class CompletionQueueImpl final : public CompletionQueue {
   std::shared_ptr<CompletionChannelImpl> channel_;
   ChannelSeat seat_;
 
-  mutable SpinLock read_lock_;
-  SpinLock write_lock_;
+  mutable os::SpinLock read_lock_;
+  os::SpinLock write_lock_;
   std::vector<CompletionEntry> ring_;  // a power of two; replaced under both locks
   std::atomic<std::uint64_t> head_{0};
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<bool> overrun_{false};
   std::atomic<std::uint8_t> armed_{kNot};
-  std::array<std::atomic<unsigned>, kMaxThreads> users_{};  // by engine
+  std::array<std::atomic<unsigned>, node::kMaxThreads> users_{};  // by engine
 };
 
 }  // namespace mrc::nic

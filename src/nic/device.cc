@@ -12,8 +12,8 @@
 
 #include "nic/completion_queue.h"
 #include "nic/device_impl.h"
-#include "nic/errors.h"
 #include "nic/queue_pair.h"
+#include "os/errors.h"
 
 namespace mrc::nic {
 namespace {
@@ -24,6 +24,12 @@ constexpr unsigned kEventCapacity = 4'096;
 constexpr unsigned kControlCapacity = 4'096;
 // How late a process may be through no fault of the network: others had its processor.
 constexpr DurationNs kJitterNs = kMillisecondNs;
+
+// Keys that peers must not guess.
+class KernelKeys final : public core::RandomSource {
+ public:
+  std::uint32_t next32() override { return os::KernelRandom().next32(); }
+};
 
 // What makes two configurations the same device.
 using DeviceKey = std::tuple<std::string, std::string, std::uint16_t, wire::IpAddress>;
@@ -61,7 +67,7 @@ void on_exit() {
 
 }  // namespace
 
-std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& error) {
+std::shared_ptr<Device> Device::open(const node::DeviceConfig& config, std::string& error) {
   error.clear();
   if (config.planes.empty() || config.planes.size() > kMaxPorts) {
     error = "device " + config.name + ": needs 1 to 16 planes";
@@ -90,16 +96,16 @@ std::shared_ptr<Device> Device::open(const DeviceConfig& config, std::string& er
 
 // --- Life ---
 
-DeviceImpl::DeviceImpl(const DeviceConfig& config, std::unique_ptr<NodeState> node)
+DeviceImpl::DeviceImpl(const node::DeviceConfig& config, std::unique_ptr<node::NodeState> node)
     : config_(config), group_(std::make_unique<EngineGroup>(std::move(node))) {
   limits_.max_qps = kMaxQps;
   limits_.max_regions = RegionTable::kMaxRegions;
   limits_.max_buffers = kMaxGather;
 }
 
-std::shared_ptr<DeviceImpl> DeviceImpl::create(const DeviceConfig& config, Backends backends,
+std::shared_ptr<DeviceImpl> DeviceImpl::create(const node::DeviceConfig& config, Backends backends,
                                                std::string& error) {
-  std::unique_ptr<NodeState> node = NodeState::open(config.directory, error);
+  std::unique_ptr<node::NodeState> node = node::NodeState::open(config.directory, error);
   if (!node) {
     error = "device " + config.name + ": " + error;
     return nullptr;
@@ -129,7 +135,7 @@ int DeviceImpl::start(Backends backends, std::string& error) {
 }
 
 int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error) {
-  KernelRandom random;
+  os::KernelRandom random;
   Result<std::unique_ptr<core::Endpoint>> endpoint =
       core::Endpoint::create({.port_count = port_count_,
                               .port_bits_per_second = port_bits_per_second_,
@@ -143,7 +149,7 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                               .group_answers = true});
   if (!endpoint.ok()) {
     error = "device " + config_.name + ": " + endpoint.status().what();
-    return errno_of(endpoint.status());
+    return os::errno_of(endpoint.status());
   }
   group_->engines.push_back(
       std::make_unique<Engine>(EngineParts{.endpoint = std::move(endpoint).value(),
@@ -184,7 +190,7 @@ int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t
                                                      .length = length,
                                                      .domain = ProtectionDomain{domain},
                                                      .remote_write = remote_write});
-    if (!remote.ok()) return errno_of(remote.status());
+    if (!remote.ok()) return os::errno_of(remote.status());
     out.remote = static_cast<std::uint32_t>(remote.value());
     out.local = group_->regions.add({.address = static_cast<const std::byte*>(address),
                                      .length = length,
@@ -203,7 +209,8 @@ int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t
 
 // Their tables hold the same keys, so that a key which is free in one is free in all.
 Result<Rkey> DeviceImpl::register_everywhere(const core::MemoryRegion& region) {
-  Result<Rkey> key = group_->lead().endpoint().register_memory(region, group_->lead().random());
+  KernelKeys keys;
+  Result<Rkey> key = group_->lead().endpoint().register_memory(region, keys);
   for (std::size_t i = 1; key.ok() && i < group_->engines.size(); ++i) {
     key = group_->engines[i]->endpoint().register_memory(region, key.value());
   }
@@ -228,7 +235,7 @@ int DeviceImpl::deregister_memory(const MemoryKeys& keys) {
   group_->regions.remove(keys.local);
   for (const auto& engine : group_->engines)
     engine->forget_held(keys.remote);
-  return errno_of(gone);
+  return os::errno_of(gone);
 }
 
 // --- Queues ---

@@ -25,9 +25,9 @@
 #include "core/counters.h"
 #include "core/endpoint.h"
 #include "core/work.h"
-#include "nic/backend.h"
-#include "nic/config.h"
-#include "nic/node_state.h"
+#include "nic/io/backend.h"
+#include "node/config.h"
+#include "node/node_state.h"
 
 namespace mrc::nic {
 
@@ -236,7 +236,7 @@ struct DeviceLimits {
 
 struct PortReport {
   PortId port{1};
-  PlaneConfig plane;
+  node::PlaneConfig plane;
   bool enabled = true;  // by the controller
   bool link_up = true;
   core::PortCounters counters;
@@ -257,16 +257,16 @@ class Device {
  public:
   // The device of this process by that configuration, opened on first use and shared afterwards;
   // it ends, its thread included, with the last reference. `error` is one line for a person.
-  static std::shared_ptr<Device> open(const DeviceConfig& config, std::string& error);
+  static std::shared_ptr<Device> open(const node::DeviceConfig& config, std::string& error);
   virtual ~Device() = default;
 
-  virtual const DeviceConfig& config() const = 0;
+  virtual const node::DeviceConfig& config() const = 0;
   virtual const DeviceLimits& limits() const = 0;
   virtual wire::IpAddress gid() const = 0;
   virtual bool port_active(PortId port) const = 0;  // enabled and link up
   virtual std::uint32_t path_mtu() const = 0;
   virtual std::uint64_t port_bits_per_second() const = 0;
-  virtual NodeState& node() = 0;
+  virtual node::NodeState& node() = 0;
 
   virtual std::uint32_t new_domain() = 0;
   virtual int register_memory(std::uint32_t domain, void* address, std::size_t length,

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "nic/device.h"
-#include "nic/engine.h"
-#include "nic/engine_group.h"
+#include "nic/engine/engine.h"
+#include "nic/engine/engine_group.h"
 #include "nic/fork_guard.h"
 
 namespace mrc::nic {
@@ -16,19 +16,19 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
  public:
   // A device of its own, not shared with others of that configuration, with an engine for each of
   // the back ends, 1 to kMaxThreads. `error` as Device::open.
-  static std::shared_ptr<DeviceImpl> create(const DeviceConfig& config, Backends backends,
+  static std::shared_ptr<DeviceImpl> create(const node::DeviceConfig& config, Backends backends,
                                             std::string& error);
   ~DeviceImpl() override;
   DeviceImpl(const DeviceImpl&) = delete;
   DeviceImpl& operator=(const DeviceImpl&) = delete;
 
-  const DeviceConfig& config() const override { return config_; }
+  const node::DeviceConfig& config() const override { return config_; }
   const DeviceLimits& limits() const override { return limits_; }
   wire::IpAddress gid() const override { return config_.planes.front().address; }
   bool port_active(PortId port) const override;
   std::uint32_t path_mtu() const override { return path_mtu_; }
   std::uint64_t port_bits_per_second() const override { return port_bits_per_second_; }
-  NodeState& node() override { return *group_->node; }
+  node::NodeState& node() override { return *group_->node; }
   std::uint32_t new_domain() override { return next_domain_.fetch_add(1); }
   int register_memory(std::uint32_t domain, void* address, std::size_t length,
                       std::uint64_t io_address, bool local_write, bool remote_write,
@@ -47,7 +47,7 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
   bool in_child() const { return fork_guard_.in_child(); }
 
  private:
-  DeviceImpl(const DeviceConfig& config, std::unique_ptr<NodeState> node);
+  DeviceImpl(const node::DeviceConfig& config, std::unique_ptr<node::NodeState> node);
   int start(Backends backends, std::string& error);
   int add_engine(std::unique_ptr<Backend> backend, std::string& error);
   // Under the locks of all engines.
@@ -58,7 +58,7 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
   DeviceReport build_report();
 
   ForkGuard fork_guard_;
-  DeviceConfig config_;
+  node::DeviceConfig config_;
   DeviceLimits limits_;
   std::uint32_t path_mtu_ = 0;
   std::uint64_t port_bits_per_second_ = 0;

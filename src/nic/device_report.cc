@@ -6,7 +6,7 @@
 
 #include "core/rtt.h"
 #include "nic/device_impl.h"
-#include "nic/errors.h"
+#include "os/errors.h"
 
 namespace mrc::nic {
 namespace {
@@ -60,11 +60,12 @@ DeviceReport DeviceImpl::build_report() {
   const PortMask link = lead.backend().link_up();
   for (unsigned i = 0; i < port_count_; ++i) {
     const auto port = static_cast<PortId>(i + 1);
-    report.ports.push_back({.port = port,
-                            .plane = i < config_.planes.size() ? config_.planes[i] : PlaneConfig{},
-                            .enabled = lead.ports_enabled().contains(port),
-                            .link_up = link.contains(port),
-                            .counters = report.engine.ports[i]});
+    report.ports.push_back(
+        {.port = port,
+         .plane = i < config_.planes.size() ? config_.planes[i] : node::PlaneConfig{},
+         .enabled = lead.ports_enabled().contains(port),
+         .link_up = link.contains(port),
+         .counters = report.engine.ports[i]});
   }
   return report;
 }
@@ -115,7 +116,7 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
     const bool srv6 = is_srv6(request.kind) && !request.port_status;
     if (srv6 || request.port_status) entropy = lead.random().next32() | 0xC000;
     const Result<std::uint32_t> path = backend.prepare_path(request.port, entropy);
-    if (!path.ok()) return errno_of(path.status());
+    if (!path.ok()) return os::errno_of(path.status());
     std::uint16_t id = 0;
     if (!lead.requests().add({.peer = peer,
                               .port = request.port,

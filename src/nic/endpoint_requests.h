@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/types.h"
-#include "nic/backend.h"
+#include "nic/io/backend.h"
 #include "wire/packet.h"
 
 namespace mrc::nic {

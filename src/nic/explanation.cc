@@ -6,7 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "nic/engine.h"
+#include "nic/engine/engine.h"
 #include "nic/queue_pair.h"
 
 namespace mrc::nic {

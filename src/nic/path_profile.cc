@@ -57,16 +57,16 @@ PathProfileResult PathProfiles::own() {
 }
 
 // Denied marks may differ; they are brought up to date by whoever applies the node's state.
-bool PathProfiles::same_paths(const PathProfile& built, const NodeEvProfile& now) {
+bool PathProfiles::same_paths(const PathProfile& built, const node::NodeEvProfile& now) {
   return built.min_active == now.min_active;
 }
 
-PathProfileResult PathProfiles::of_node(const NodeSnapshot& snapshot, std::uint64_t id) {
+PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std::uint64_t id) {
   const auto found = snapshot.ev_profiles.find(id);
   if (found == snapshot.ev_profiles.end()) return {nullptr, ENOENT};
-  const NodeEvProfile& node = found->second;
-  if (node.state != ProfileState::kOnline) return {nullptr, EINVAL};
-  const auto unchanged = [](const ProfileEv& a, const ProfileEv& b) {
+  const node::NodeEvProfile& node = found->second;
+  if (node.state != node::ProfileState::kOnline) return {nullptr, EINVAL};
+  const auto unchanged = [](const node::ProfileEv& a, const node::ProfileEv& b) {
     return a.value == b.value && a.port == b.port;
   };
   Built& known = built_[id];
@@ -83,12 +83,12 @@ PathProfileResult PathProfiles::of_node(const NodeSnapshot& snapshot, std::uint6
   made->from_node = true;
   made->node_id = id;
   made->min_active = node.min_active;
-  made->srv6 = is_srv6(kind) && node.mode != EvMode::kAuto;
+  made->srv6 = is_srv6(kind) && node.mode != node::EvMode::kAuto;
   const unsigned ports = backend_->port_count();
   std::vector<core::EvEntry> entries;
   for (std::size_t i = 0; i < node.evs.size() && entries.size() < kMaxEvsPerQp; ++i) {
-    const ProfileEv& ev = node.evs[i];
-    const bool free_choice = node.mode == EvMode::kAuto || is_srv6(kind);
+    const node::ProfileEv& ev = node.evs[i];
+    const bool free_choice = node.mode == node::EvMode::kAuto || is_srv6(kind);
     const PortId port = ev.port == kNoPort ? static_cast<PortId>(i % ports + 1) : ev.port;
     if (static_cast<unsigned>(port) > ports) continue;
     if (!choose_path(entries, port, entropy_of(kind, ev.value), !free_choice)) continue;

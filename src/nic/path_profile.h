@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/ev_profile.h"
-#include "nic/backend.h"
-#include "nic/node_state.h"
-#include "nic/random.h"
+#include "nic/io/backend.h"
+#include "node/node_state.h"
+#include "os/kernel_random.h"
 
 namespace mrc::nic {
 
@@ -23,7 +23,7 @@ struct PathProfile {
   std::uint64_t node_id = 0;
   std::uint32_t min_active = 0;
   bool srv6 = false;
-  std::vector<ProfileEv> evs;  // by EvIndex, as the node's state has them
+  std::vector<node::ProfileEv> evs;  // by EvIndex, as the node's state has them
 
   const wire::EvValue* srv6_of(EvIndex ev) const {
     const auto index = static_cast<std::size_t>(ev);
@@ -38,27 +38,27 @@ struct PathProfileResult {
 
 class PathProfiles {
  public:
-  PathProfiles(Backend& backend, std::uint32_t evs_per_port, KernelRandom& random)
+  PathProfiles(Backend& backend, std::uint32_t evs_per_port, os::KernelRandom& random)
       : backend_(&backend), evs_per_port_(evs_per_port), random_(&random) {}
 
   // For queue pairs without a profile. EIO when the back end can use no path at all.
   PathProfileResult own();
   // ENOENT: no such profile. EINVAL: not online, or without a path on our ports.
-  PathProfileResult of_node(const NodeSnapshot& snapshot, std::uint64_t id);
+  PathProfileResult of_node(const node::NodeSnapshot& snapshot, std::uint64_t id);
 
  private:
   // A usable entropy no entry has yet, 0 when none was found.
   bool choose_path(std::vector<core::EvEntry>& entries, PortId port, std::uint32_t wish,
                    bool exactly);
-  static bool same_paths(const PathProfile& built, const NodeEvProfile& now);
+  static bool same_paths(const PathProfile& built, const node::NodeEvProfile& now);
 
   Backend* backend_;
   std::uint32_t evs_per_port_;
-  KernelRandom* random_;
+  os::KernelRandom* random_;
   std::shared_ptr<PathProfile> own_;
   struct Built {
     std::weak_ptr<PathProfile> profile;
-    std::vector<ProfileEv> source;
+    std::vector<node::ProfileEv> source;
   };
   std::map<std::uint64_t, Built> built_;
 };

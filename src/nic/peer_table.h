@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "nic/backend.h"
+#include "nic/io/backend.h"
 
 namespace mrc::nic {
 

@@ -5,17 +5,17 @@
 #include <optional>
 #include <utility>
 
-#include "nic/node_state.h"
+#include "node/node_state.h"
 
 namespace mrc::nic {
 
 class ProfileUse {
  public:
   ProfileUse() = default;
-  explicit ProfileUse(NodeState& node) : node_(&node) {}
+  explicit ProfileUse(node::NodeState& node) : node_(&node) {}
   ~ProfileUse() {
-    if (ev_) node_->remove_user(ProfileKind::kEv, *ev_);
-    if (cc_) node_->remove_user(ProfileKind::kCc, *cc_);
+    if (ev_) node_->remove_user(node::ProfileKind::kEv, *ev_);
+    if (cc_) node_->remove_user(node::ProfileKind::kCc, *cc_);
   }
   ProfileUse(ProfileUse&& other) noexcept
       : node_(other.node_),
@@ -29,14 +29,14 @@ class ProfileUse {
   }
 
   // One of each kind; 0 or an errno.
-  int add(ProfileKind kind, std::uint64_t id) {
+  int add(node::ProfileKind kind, std::uint64_t id) {
     const int added = node_->add_user(kind, id);
-    if (added == 0) (kind == ProfileKind::kEv ? ev_ : cc_) = id;
+    if (added == 0) (kind == node::ProfileKind::kEv ? ev_ : cc_) = id;
     return added;
   }
 
  private:
-  NodeState* node_ = nullptr;
+  node::NodeState* node_ = nullptr;
   std::optional<std::uint64_t> ev_;
   std::optional<std::uint64_t> cc_;
 };

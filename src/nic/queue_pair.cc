@@ -7,7 +7,7 @@
 #include <new>
 
 #include "nic/device_impl.h"
-#include "nic/errors.h"
+#include "os/errors.h"
 
 namespace mrc::nic {
 namespace {
@@ -38,14 +38,14 @@ QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& 
 int QueuePairImpl::enter() {
   Engine& engine = *engine_;
   Result<QpNumber> number = engine.free_qp_number();
-  if (!number.ok()) return errno_of(number.status());
+  if (!number.ok()) return os::errno_of(number.status());
   engine.reserve_qp(number.value());
   const Status created = engine.endpoint().create_qp({.number = number.value(),
                                                       .domain = ProtectionDomain{setup_.domain},
                                                       .max_sends = setup_.max_sends,
                                                       .max_receives = setup_.max_receives,
                                                       .allow_sends = setup_.allow_sends});
-  if (!created.ok()) return errno_of(created);
+  if (!created.ok()) return os::errno_of(created);
   number_ = number.value();
   engine.add_qp(*this);
   send_cq_->add_user(*engine_);
@@ -82,19 +82,19 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
   // First counted as a user, so that a profile cannot go while its paths are prepared.
   ProfileUse use(device_->node());
   if (profiles.has_ev_profile) {
-    const int added = use.add(ProfileKind::kEv, profiles.ev_profile);
+    const int added = use.add(node::ProfileKind::kEv, profiles.ev_profile);
     if (added != 0) return added;
   }
   if (profiles.has_cc_profile) {
-    const int added = use.add(ProfileKind::kCc, profiles.cc_profile);
+    const int added = use.add(node::ProfileKind::kCc, profiles.cc_profile);
     if (added != 0) return added;
   }
-  const std::shared_ptr<const NodeSnapshot> snapshot = device_->node().snapshot();
+  const std::shared_ptr<const node::NodeSnapshot> snapshot = device_->node().snapshot();
   core::QpInit init{.cc = engine_->default_cc(), .hints = profiles.hints};
   if (profiles.has_cc_profile) {
     const auto found = snapshot->cc_profiles.find(profiles.cc_profile);
     if (found == snapshot->cc_profiles.end()) return ENOENT;
-    if (found->second.state != ProfileState::kOnline) return EINVAL;
+    if (found->second.state != node::ProfileState::kOnline) return EINVAL;
     init.cc = found->second.cc;
   }
   const EngineGuard guard(*engine_);
@@ -106,7 +106,7 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
   init.ev_min_active = static_cast<std::uint16_t>(
       std::min<std::uint32_t>(paths.profile->min_active, paths.profile->profile.size()));
   const Status done = engine_->endpoint().init_qp(number_, init);
-  if (!done.ok()) return errno_of(done);
+  if (!done.ok()) return os::errno_of(done);
   e.paths = paths.profile;
   e.use = std::move(use);
   set_state(core::QpState::kInit);
@@ -145,7 +145,7 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
     e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
   }
   const Result<Address> address = engine.peers().acquire(name);
-  if (!address.ok()) return errno_of(address.status());
+  if (!address.ok()) return os::errno_of(address.status());
   settings.remote = address.value();
   e.remote = name;
   e.remote_address = address.value();
@@ -153,7 +153,7 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
   const Status done = engine.endpoint().ready_to_receive(number_, settings);
   if (!done.ok()) {
     disconnect();
-    return errno_of(done);
+    return os::errno_of(done);
   }
   e.rtr = settings;
   set_state(core::QpState::kReadyToReceive);
@@ -166,7 +166,7 @@ int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
   try {
     const EngineGuard guard(engine);
     const Status done = engine.endpoint().ready_to_send(engine.clock(), number_, settings);
-    if (!done.ok()) return errno_of(done);
+    if (!done.ok()) return os::errno_of(done);
     e.rts = settings;
     accepts_immediates_.store(settings.max_wimm > 0, std::memory_order_relaxed);
     set_state(core::QpState::kReadyToSend);
@@ -184,7 +184,7 @@ int QueuePairImpl::to_error() {
   engine.pay_answers();
   e.failing_on_request = true;
   const Status done = engine.endpoint().fail_qp(engine.clock(), number_);
-  if (!done.ok()) return errno_of(done);
+  if (!done.ok()) return os::errno_of(done);
   engine.take_posted(*this);
   set_state(core::QpState::kError);
   engine.hand_out_results();

@@ -27,7 +27,7 @@
 #include "nic/mapped_memory.h"
 #include "nic/path_profile.h"
 #include "nic/profile_use.h"
-#include "nic/spin_lock.h"
+#include "os/spin_lock.h"
 
 namespace mrc::nic {
 
@@ -177,7 +177,7 @@ class QueuePairImpl final : public QueuePair {
   std::atomic<core::QpState> state_{core::QpState::kReset};
   std::atomic<bool> accepts_immediates_{true};  // the peer can stash some
 
-  SpinLock post_lock_;
+  os::SpinLock post_lock_;
   std::uint32_t waiting_ = 0;  // posted since the engine was last called
   std::vector<SendSlot> sends_;
   std::vector<Buffer> send_pieces_;     // max_send_buffers a slot

@@ -9,7 +9,7 @@ RegionTable::~RegionTable() {
     delete chunk.load(std::memory_order_relaxed);
 }
 
-std::uint32_t RegionTable::add(const Region& region, KernelRandom& random) {
+std::uint32_t RegionTable::add(const Region& region, os::KernelRandom& random) {
   if (free_.empty()) {
     if (made_ == kMaxRegions) return 0;
     free_.reserve(made_ + 1);  // removing must not allocate

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "nic/random.h"
+#include "os/kernel_random.h"
 
 namespace mrc::nic {
 
@@ -34,7 +34,7 @@ class RegionTable {
   ~RegionTable();
 
   // A local key, never 0; 0 when the table is full.
-  std::uint32_t add(const Region& region, KernelRandom& random);
+  std::uint32_t add(const Region& region, os::KernelRandom& random);
   // False: no such key.
   bool find(std::uint32_t local_key, Region& out) const;
   bool remove(std::uint32_t local_key);

@@ -28,9 +28,11 @@ MAY_INCLUDE = {
     "core": {"base", "wire"},
     "fabric": CORE,
     "sim": CORE | {"fabric"},
-    "nic": CORE,
-    "api": CORE | {"nic"},
-    "lab": CORE | {"fabric", "sim", "nic", "api"},
+    "os": {"base", "wire"},
+    "node": CORE | {"os"},
+    "nic": CORE | {"os", "node"},
+    "api": CORE | {"os", "node", "nic"},
+    "lab": CORE | {"os", "node", "fabric", "sim", "nic", "api"},
 }
 
 # Spelled in halves so that this file passes its own check.

@@ -9,7 +9,7 @@
 
 #include "command.h"
 #include "doctor/check.h"
-#include "nic/config.h"
+#include "node/config.h"
 #include "terminal.h"
 
 namespace mrc::tool {
@@ -42,7 +42,7 @@ CLI::App* DoctorCommand::declare(CLI::App& program) {
 
 Findings DoctorCommand::examine() const {
   Findings findings;
-  const nic::ConfigResult config = nic::load_config();
+  const node::ConfigResult config = node::load_config();
   if (config.error.empty()) {
     findings.push_back(
         {Verdict::kOk,
@@ -54,7 +54,7 @@ Findings DoctorCommand::examine() const {
                         "correct it; docs/configuration.md lists what may be set"});
   }
   doctor::check_environment(findings);
-  for (const nic::DeviceConfig& device : config.devices) {
+  for (const node::DeviceConfig& device : config.devices) {
     doctor::check_interfaces(device, findings);
     doctor::check_state_directory(device, findings);
     doctor::check_device(device, peer_, findings);

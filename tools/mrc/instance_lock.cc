@@ -15,7 +15,7 @@ namespace mrc::tool {
 
 InstanceLock::InstanceLock(const std::string& path) {
   const auto refuse = [&] { throw std::runtime_error(path + ": " + std::strerror(errno)); };
-  nic::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  os::Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file.valid()) refuse();
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) refuse();

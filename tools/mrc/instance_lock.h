@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::tool {
 
@@ -18,7 +18,7 @@ class InstanceLock {
   int holder() const { return holder_; }
 
  private:
-  nic::Descriptor file_;
+  os::Descriptor file_;
   int holder_ = 0;
 };
 

@@ -21,7 +21,7 @@
 #include "lab/execute.h"
 #include "lab/start.h"
 #include "lab/status_view.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 #include "text.h"
 
 namespace mrc::tool {
@@ -275,7 +275,7 @@ ExitCode LabCommand::capture() {
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const nic::Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
+  const os::Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
   const std::string file = std::filesystem::absolute(file_);
   lab::Reply reply = client.ask({"capture", target_, file, std::to_string(snap_)});
   if (!reply.ok) throw InputError(reply.text);

@@ -1,8 +1,8 @@
-// Stands in for src/nic/config_toml.cc where the TOML parser is not installed: variables and the
+// Stands in for src/node/config_toml.cc where the TOML parser is not installed: variables and the
 // built-in device work, a configuration file with anything in it is refused and not passed over.
-#include "nic/config_toml.h"
+#include "node/config_toml.h"
 
-namespace mrc::nic {
+namespace mrc::node {
 
 std::string read_toml(const std::string& text, const std::string& file_name,
                       DeviceDrafts& /*drafts*/) {
@@ -12,4 +12,4 @@ std::string read_toml(const std::string& text, const std::string& file_name,
          "toml++ is installed";
 }
 
-}  // namespace mrc::nic
+}  // namespace mrc::node

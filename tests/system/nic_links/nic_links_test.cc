@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 #include "unit/nic/backend_fixture.h"
 
 namespace mrc::nic::test {
@@ -40,7 +40,7 @@ class Namespace {
       std::array<char, 64> b{};
       if (::readlink(own.c_str(), a.data(), a.size() - 1) > 0 &&
           ::readlink(its.c_str(), b.data(), b.size() - 1) > 0 && a != b) {
-        descriptor_ = Descriptor(::open(its.c_str(), O_RDONLY | O_CLOEXEC));
+        descriptor_ = os::Descriptor(::open(its.c_str(), O_RDONLY | O_CLOEXEC));
       }
       ::usleep(10'000);
     }
@@ -61,7 +61,7 @@ class Namespace {
 
  private:
   pid_t child_ = -1;
-  Descriptor descriptor_;
+  os::Descriptor descriptor_;
 };
 
 constexpr PortMask kBoth = PortMask::first(2);
@@ -89,15 +89,15 @@ class Links : public ::testing::Test {
     }
   }
 
-  static DeviceConfig device(const std::string& ip) {
-    ConfigResult result =
-        parse_config("[device.mrc0]\ninterfaces = [\"p1\", \"p2\"]\nip = \"" + ip + "\"\n", "test");
+  static node::DeviceConfig device(const std::string& ip) {
+    node::ConfigResult result = node::parse_config(
+        "[device.mrc0]\ninterfaces = [\"p1\", \"p2\"]\nip = \"" + ip + "\"\n", "test");
     EXPECT_EQ(result.error, "");
-    return result.devices.empty() ? DeviceConfig{} : result.devices[0];
+    return result.devices.empty() ? node::DeviceConfig{} : result.devices[0];
   }
   std::unique_ptr<Backend> open_in(const Namespace& side, const std::string& ip) {
     side.enter();
-    const DeviceConfig config = device(ip);
+    const node::DeviceConfig config = device(ip);
     (&side == &left_ ? left_gid_ : right_gid_) = config.planes[0].address;
     auto backend = must_open(config);
     // The kernel announces the carrier of a new link when it gets round to it, which may be after
@@ -247,7 +247,7 @@ TEST_F(Links, ASlowLinkBlocksItsPortAndLosesNothing) {
 TEST_F(Links, APathMtuThatDoesNotFitIsRefusedWithTheReason) {
   ASSERT_TRUE(left_.run("ip link set p2 mtu 1500"));
   left_.enter();
-  DeviceConfig config = device("ipv4");
+  node::DeviceConfig config = device("ipv4");
   EXPECT_EQ(must_open(config)->path_mtu(), 1024U);
   config.path_mtu = 4096;
   EXPECT_EQ(open_backend(config).error,

@@ -117,9 +117,9 @@ TEST_F(CtlCc, TheAlgorithmIsChosenOnceAndMustBeKnown) {
 TEST_F(CtlCc, UsersKeepItOnline) {
   ASSERT_EQ(create(1, nullptr), 0);
   ASSERT_EQ(set_state(1, MRC_CTL_PROFILE_ONLINE), 0);
-  ASSERT_EQ(node().add_user(nic::ProfileKind::kCc, 1), 0);
+  ASSERT_EQ(node().add_user(node::ProfileKind::kCc, 1), 0);
   EXPECT_EQ(set_state(1, MRC_CTL_PROFILE_OFFLINE), EBUSY);
-  node().remove_user(nic::ProfileKind::kCc, 1);
+  node().remove_user(node::ProfileKind::kCc, 1);
   EXPECT_EQ(set_state(1, MRC_CTL_PROFILE_OFFLINE), 0);
 }
 

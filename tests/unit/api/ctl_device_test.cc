@@ -113,10 +113,10 @@ TEST_F(CtlDevice, WithoutTheRightNothingIsChangedAndMuchCanBeRead) {
       _exit(1);
     // A device of the parent is closed to its child; the rules of a process of its own are these.
     std::string error;
-    const auto own = nic::NodeState::open(directory_ / "mrc0", error);
+    const auto own = node::NodeState::open(directory_ / "mrc0", error);
     if (own == nullptr) _exit(2);
     if (own->snapshot()->formats.size() != 1) _exit(3);
-    if (own->update([](nic::NodeSnapshot& s) { return s.formats.clear(), 0; }) != EPERM) _exit(4);
+    if (own->update([](node::NodeSnapshot& s) { return s.formats.clear(), 0; }) != EPERM) _exit(4);
     _exit(own->listen() == nullptr && errno == EPERM ? 0 : 5);
   }
   int status = 0;

@@ -146,7 +146,7 @@ TEST_F(CtlEvOps, StatesOfOneCopyOrOfAll) {
 
 TEST_F(CtlEvOps, WhatQueuePairsThinkOfAnEvIsSeen) {
   ASSERT_EQ(ev_online(5), 0);
-  const nic::ProfileEv ev = node().snapshot()->ev_profiles.at(5).evs[2];
+  const node::ProfileEv ev = node().snapshot()->ev_profiles.at(5).evs[2];
   node().publish_ev_state(5, ev, core::EvState::kSkip);
   EXPECT_EQ(state_at(2), MRC_CTL_EV_GOOD);
   node().publish_ev_state(5, ev, core::EvState::kAssumedBad);

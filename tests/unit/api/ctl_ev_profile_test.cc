@@ -163,10 +163,10 @@ TEST_F(CtlEvProfile, EvsOfAllProfilesTogetherAreLimited) {
 TEST_F(CtlEvProfile, UsersKeepItOnline) {
   ASSERT_NO_FATAL_FAILURE(explicit_profile(5, {1, 2}));
   ASSERT_EQ(ev_online(5), 0);
-  ASSERT_EQ(node().add_user(nic::ProfileKind::kEv, 5), 0);
+  ASSERT_EQ(node().add_user(node::ProfileKind::kEv, 5), 0);
   EXPECT_EQ(set_ev_state(5, MRC_CTL_PROFILE_OFFLINE), EBUSY);
   EXPECT_EQ(ev_profile_state(5), MRC_CTL_PROFILE_ONLINE);
-  node().remove_user(nic::ProfileKind::kEv, 5);
+  node().remove_user(node::ProfileKind::kEv, 5);
   EXPECT_EQ(set_ev_state(5, MRC_CTL_PROFILE_OFFLINE), 0);
 }
 
@@ -175,7 +175,7 @@ TEST_F(CtlEvProfile, GeneratedEvsDifferFollowTheFieldsAndStayTheSame) {
   ASSERT_EQ(ev_online(5), 0);
   const auto snapshot = node().snapshot();
   std::set<std::uint32_t> seen;
-  for (const nic::ProfileEv& ev : snapshot->ev_profiles.at(5).evs) {
+  for (const node::ProfileEv& ev : snapshot->ev_profiles.at(5).evs) {
     const std::uint32_t value = wire::ev_entropy(wire::EvKind::kStructured, ev.value);
     EXPECT_EQ(value & ~0x0003'000Fu, 0xAB00'1000u);
     EXPECT_TRUE(seen.insert(value).second);
@@ -215,7 +215,7 @@ TEST_F(CtlEvProfile, WithFieldsTheApiSpeaksInCompactEvs) {
   // Two bits for the first field, four for the second.
   ASSERT_EQ(replace_evs(5, {replace(MRC_CTL_EV_UNPOPULATED, stev(0b10'0110u << 26, 1))}), 0);
   ASSERT_EQ(ev_online(5), 0);
-  const nic::ProfileEv ev = node().snapshot()->ev_profiles.at(5).evs[0];
+  const node::ProfileEv ev = node().snapshot()->ev_profiles.at(5).evs[0];
   EXPECT_EQ(wire::ev_entropy(wire::EvKind::kStructured, ev.value), 0xAB02'1006u);
   EXPECT_EQ(ev_array(5)[0].ev.val[0], 0b1001'1000);
 }

@@ -17,8 +17,8 @@
 #include "api/handles.h"
 #include "api/verbs_types.h"
 #include "mrc_ctl.h"
-#include "nic/config.h"
 #include "nic/device.h"
+#include "node/config.h"
 #include "support/temporary_directory.h"
 
 namespace mrc::api::test {
@@ -66,7 +66,7 @@ class CtlTest : public testing::Test {
 
   CtlTest() {
     std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
-    nic::DeviceConfig config = nic::default_device();
+    node::DeviceConfig config = node::default_device();
     config.directory = directory_ / "mrc0";
     // Apart from others on this machine, most of the time; the device steps aside otherwise.
     config.udp_port = static_cast<std::uint16_t>(20'000 + getpid() % 100 * 256);
@@ -82,7 +82,7 @@ class CtlTest : public testing::Test {
   }
 
   mrc_context* ctx() { return &context_; }
-  nic::NodeState& node() { return context_.device->node(); }
+  node::NodeState& node() { return context_.device->node(); }
   std::uint64_t version() { return node().snapshot()->version; }
 
   // --- Formats

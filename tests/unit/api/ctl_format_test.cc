@@ -141,7 +141,7 @@ TEST_F(CtlFormat, WrongArgumentsChangeNothing) {
 }
 
 TEST_F(CtlFormat, ThereAreOnlySoMany) {
-  for (std::uint64_t id = 0; id < nic::kMaxFormatProfiles; ++id)
+  for (std::uint64_t id = 0; id < node::kMaxFormatProfiles; ++id)
     ASSERT_EQ(create_format(id << 40, MRC_CTL_EV_FMT_MODE_STEV), 0);
   EXPECT_EQ(create_format(1, MRC_CTL_EV_FMT_MODE_STEV), ENOSPC);
 }

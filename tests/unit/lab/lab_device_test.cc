@@ -7,8 +7,8 @@
 
 #include "lab/daemon.h"
 #include "lab_frames.h"
-#include "nic/config.h"
 #include "nic/device.h"
+#include "node/config.h"
 #include "support/temporary_directory.h"
 
 namespace mrc::lab::test {
@@ -43,8 +43,8 @@ class RunningLab {
     EXPECT_TRUE(reply.ok) << reply.text;
   }
   std::string status() { return client_.ask({"status"}).text; }
-  nic::DeviceConfig config(unsigned host) {
-    nic::ConfigResult result = nic::parse_config(host_text(host), directory_.config_path(host));
+  node::DeviceConfig config(unsigned host) {
+    node::ConfigResult result = node::parse_config(host_text(host), directory_.config_path(host));
     EXPECT_EQ(result.error, "");
     EXPECT_EQ(result.devices.size(), 1U);
     result.devices[0].name = "lab" + std::to_string(host);

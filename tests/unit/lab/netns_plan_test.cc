@@ -7,7 +7,7 @@
 
 #include "fabric/input_error.h"
 #include "lab/host_config.h"
-#include "nic/config.h"
+#include "node/config.h"
 
 namespace mrc::lab {
 namespace {
@@ -90,9 +90,9 @@ TEST(HostConfig, OfANamespaceReadsAsADeviceWithRoutesToAllHosts) {
   const Fixture f;
   const Directory directory("/tmp/base", "name");
   const std::string text = host_config(f.routing, directory, SwitchKind::kKernel, 1);
-  const nic::ConfigResult result = nic::parse_config(text, "mrc.toml");
+  const node::ConfigResult result = node::parse_config(text, "mrc.toml");
   ASSERT_EQ(result.error, "");
-  const nic::DeviceConfig& device = result.devices.at(0);
+  const node::DeviceConfig& device = result.devices.at(0);
   ASSERT_EQ(device.planes.size(), 2U);
   EXPECT_EQ(device.planes[1].interface, "nic1");
   EXPECT_EQ(device.planes[1].next_hop_mac, f.plan.gateway_mac(1, 1));

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "nic/backend.h"
-#include "nic/config.h"
+#include "nic/io/backend.h"
+#include "node/config.h"
 #include "wire/codec.h"
 
 namespace mrc::nic::test {
@@ -55,8 +55,8 @@ inline wire::IpAddress private_address(unsigned plane, unsigned host) {
   return wire::ipv4_address(network | plane << 4 | host);
 }
 
-inline DeviceConfig private_device(unsigned planes, unsigned host = 1) {
-  DeviceConfig config;
+inline node::DeviceConfig private_device(unsigned planes, unsigned host = 1) {
+  node::DeviceConfig config;
   for (unsigned plane = 0; plane < planes; ++plane) {
     config.planes.push_back({.interface = {},
                              .address = private_address(plane, host),
@@ -66,7 +66,7 @@ inline DeviceConfig private_device(unsigned planes, unsigned host = 1) {
   return config;
 }
 
-inline std::unique_ptr<Backend> must_open(const DeviceConfig& config) {
+inline std::unique_ptr<Backend> must_open(const node::DeviceConfig& config) {
   BackendResult result = open_backend(config);
   EXPECT_EQ(result.error, "");
   EXPECT_NE(result.backend, nullptr);

@@ -14,16 +14,17 @@ class DeviceControl : public LoopTest {
 
   // A profile of structured EVs, online, two on each port.
   static void add_profile(Device& device) {
-    ASSERT_EQ(device.node().update([](NodeSnapshot& s) {
-      s.formats[5] = {
-          .state = ProfileState::kOnline, .kind = wire::EvKind::kStructured, .field_widths = {32}};
-      NodeEvProfile profile{.state = ProfileState::kOnline,
-                            .mode = EvMode::kExplicit,
-                            .format_id = 5,
-                            .min_active = 1,
-                            .event_mask = 3};
+    ASSERT_EQ(device.node().update([](node::NodeSnapshot& s) {
+      s.formats[5] = {.state = node::ProfileState::kOnline,
+                      .kind = wire::EvKind::kStructured,
+                      .field_widths = {32}};
+      node::NodeEvProfile profile{.state = node::ProfileState::kOnline,
+                                  .mode = node::EvMode::kExplicit,
+                                  .format_id = 5,
+                                  .min_active = 1,
+                                  .event_mask = 3};
       for (std::uint8_t i = 0; i < 8; ++i) {
-        ProfileEv ev{.port = static_cast<PortId>(i % 4 + 1), .populated = true};
+        node::ProfileEv ev{.port = static_cast<PortId>(i % 4 + 1), .populated = true};
         ev.value.bytes = {0, 1, 0xC0, i};
         profile.evs.push_back(ev);
       }
@@ -58,7 +59,7 @@ TEST_F(DeviceControl, APortDisabledInMidTransferIsLeft) {
   from.fill(1);
   for (std::uint64_t i = 0; i < 32; ++i)
     ASSERT_EQ(a.post(write(from, to, from.size(), i)), 0);
-  ASSERT_EQ(a.device->node().update([](NodeSnapshot& s) {
+  ASSERT_EQ(a.device->node().update([](node::NodeSnapshot& s) {
     s.ports_enabled = s.ports_enabled.without(PortId{2});
     return 0;
   }),
@@ -81,7 +82,7 @@ TEST_F(DeviceControl, APortDisabledInMidTransferIsLeft) {
   ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
   EXPECT_EQ(on_two, 0U);
   filter.end();
-  ASSERT_EQ(a.device->node().update([](NodeSnapshot& s) {
+  ASSERT_EQ(a.device->node().update([](node::NodeSnapshot& s) {
     s.ports_enabled = PortMask::first(kMaxPorts);
     return 0;
   }),
@@ -97,9 +98,9 @@ TEST_F(DeviceControl, AProfileDecidesThePathsAndCountsItsUsers) {
   b.make_qp();
   EXPECT_EQ(a.qp->to_init({.ev_profile = 78, .has_ev_profile = true}), EINVAL);
   EXPECT_EQ(a.qp->state(), core::QpState::kReset);
-  EXPECT_FALSE(a.device->node().in_use(ProfileKind::kEv, kProfile));
+  EXPECT_FALSE(a.device->node().in_use(node::ProfileKind::kEv, kProfile));
   ASSERT_EQ(a.qp->to_init({.ev_profile = kProfile, .has_ev_profile = true}), 0);
-  EXPECT_TRUE(a.device->node().in_use(ProfileKind::kEv, kProfile));
+  EXPECT_TRUE(a.device->node().in_use(node::ProfileKind::kEv, kProfile));
   connect(a, b);
   Arena from(*a.device, a.domain, 1 << 20);
   Arena to(*b.device, b.domain, 1 << 20);
@@ -110,7 +111,7 @@ TEST_F(DeviceControl, AProfileDecidesThePathsAndCountsItsUsers) {
 
   // Denied while it runs, and allowed again.
   const auto deny = [&](bool denied) {
-    ASSERT_EQ(a.device->node().update([&](NodeSnapshot& s) {
+    ASSERT_EQ(a.device->node().update([&](node::NodeSnapshot& s) {
       s.ev_profiles[kProfile].evs[3].denied = denied;
       return 0;
     }),
@@ -124,21 +125,21 @@ TEST_F(DeviceControl, AProfileDecidesThePathsAndCountsItsUsers) {
   EXPECT_EQ(watch_entropies(from, to), without);
   deny(false);
   a.qp.reset();
-  EXPECT_FALSE(a.device->node().in_use(ProfileKind::kEv, kProfile));
+  EXPECT_FALSE(a.device->node().in_use(node::ProfileKind::kEv, kProfile));
 }
 
 // The mask in force is the profile's of today, not the one that the queue pair was set up with.
 TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   add_profile(*a.device);
   const auto set_mask = [&](std::uint32_t mask) {
-    ASSERT_EQ(a.device->node().update([mask](NodeSnapshot& s) {
+    ASSERT_EQ(a.device->node().update([mask](node::NodeSnapshot& s) {
       s.ev_profiles[kProfile].event_mask = mask;
       return 0;
     }),
               0);
   };
   set_mask(0);
-  const std::unique_ptr<NodeState::Listener> listener = a.device->node().listen();
+  const std::unique_ptr<node::NodeState::Listener> listener = a.device->node().listen();
   ASSERT_NE(listener, nullptr);
   a.make_qp();
   b.make_qp();
@@ -151,7 +152,7 @@ TEST_F(DeviceControl, ABadPathIsToldToListeners) {
       *net, [&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });
   ASSERT_EQ(a.post(write(from, to, from.size())), 0);
   ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
-  NodeEvEvent event;
+  node::NodeEvEvent event;
   EXPECT_TRUE(eventually([&] { return listener->next(event) && event.ev.value.bytes[3] == 5; }));
   EXPECT_EQ(event.profile_id, kProfile);
   EXPECT_EQ(event.state, core::EvState::kAssumedBad);

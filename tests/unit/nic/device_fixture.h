@@ -143,13 +143,13 @@ inline void connect(Side& a, Side& b, const core::QpReadyToSend& rts = {},
   one(b, a);
 }
 
-inline DeviceConfig loop_config(const TemporaryDirectory& scratch, unsigned number,
-                                unsigned ports = 4) {
-  DeviceConfig config;
+inline node::DeviceConfig loop_config(const TemporaryDirectory& scratch, unsigned number,
+                                      unsigned ports = 4) {
+  node::DeviceConfig config;
   config.name = "loop" + std::to_string(number);
   config.directory = scratch / config.name;
   for (unsigned i = 0; i < ports; ++i) {
-    PlaneConfig plane;
+    node::PlaneConfig plane;
     plane.address = wire::ipv4_address(0x0A00'0000 + (i << 16) + number + 1);
     config.planes.push_back(plane);
   }
@@ -163,7 +163,7 @@ class LoopTest : public ::testing::Test {
     open(b, 1);
   }
   void open(Side& side, unsigned number, unsigned ports = 4) {
-    const DeviceConfig config = loop_config(scratch, number, ports);
+    const node::DeviceConfig config = loop_config(scratch, number, ports);
     std::string error;
     Backends backends;
     backends.push_back(std::make_unique<LoopBackend>(net, config.planes.front().address, ports));

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "nic/backend.h"
+#include "nic/io/backend.h"
 #include "wire/codec.h"
 
 namespace mrc::nic::test {

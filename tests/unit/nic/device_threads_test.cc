@@ -169,7 +169,7 @@ TEST_F(DeviceThreads, PortsAreTheDevicesAndToldOnce) {
   make_pairs(kQps);
   const std::unique_ptr<AsyncEvents> events = a.device->subscribe();
   const auto enable = [&](bool on) {
-    return a.device->node().update([&](NodeSnapshot& s) {
+    return a.device->node().update([&](node::NodeSnapshot& s) {
       s.ports_enabled = on ? s.ports_enabled.with(PortId{2}) : s.ports_enabled.without(PortId{2});
       return 0;
     });

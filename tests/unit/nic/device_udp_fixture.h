@@ -17,7 +17,7 @@ class UdpDevicesTest : public ::testing::Test {
     open(b, 2);
   }
   void open(Side& side, unsigned host) {
-    DeviceConfig config = private_device(4, host);
+    node::DeviceConfig config = private_device(4, host);
     config.name = "udp" + std::to_string(host);
     config.directory = scratch / config.name;
     config.threads = threads_;

@@ -1,4 +1,4 @@
-#include "nic/udp_backend.h"
+#include "nic/io/udp/udp_backend.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
-#include "nic/backend_addresses.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
+#include "os/socket_address.h"
 #include "unit/nic/backend_fixture.h"
 #include "wire/ip_header.h"
 
@@ -28,8 +28,8 @@ struct Pair {
   Route to_b(unsigned port, std::uint32_t entropy) const {
     return route_to(*b, two.planes[0].address, port, entropy);
   }
-  DeviceConfig one;
-  DeviceConfig two;
+  node::DeviceConfig one;
+  node::DeviceConfig two;
   std::unique_ptr<Backend> a;
   std::unique_ptr<Backend> b;
 };
@@ -48,7 +48,7 @@ void expect_write(const Arrived& arrived, const wire::Packet& sent,
 // A socket of somebody else, for looking at what we send and for sending what we would not.
 struct Datagram {
   std::vector<std::byte> bytes;
-  SocketAddress from;
+  os::SocketAddress from;
   std::uint8_t traffic_byte = 0;
 };
 
@@ -56,7 +56,7 @@ class PlainSocket {
  public:
   PlainSocket(const wire::IpAddress& address, std::uint16_t port)
       : address_(address), port_(port), socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    const SocketAddress at = make_socket_address(address, port, 0);
+    const os::SocketAddress at = os::make_socket_address(address, port, 0);
     EXPECT_EQ(::bind(socket_.get(), &at.value.any, at.length), 0);
     const int on = 1;
     ::setsockopt(socket_.get(), IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
@@ -67,7 +67,7 @@ class PlainSocket {
             std::size_t traffic_byte) const {
     const int tos = static_cast<int>(traffic_byte);
     ::setsockopt(socket_.get(), IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
-    const SocketAddress at = make_socket_address(to, port, 0);
+    const os::SocketAddress at = os::make_socket_address(to, port, 0);
     EXPECT_EQ(::sendto(socket_.get(), bytes.data(), bytes.size(), 0, &at.value.any, at.length),
               static_cast<ssize_t>(bytes.size()));
   }
@@ -95,7 +95,7 @@ class PlainSocket {
  private:
   wire::IpAddress address_;
   std::uint16_t port_;
-  Descriptor socket_;
+  os::Descriptor socket_;
 };
 
 // The datagram with the headers it had on the wire, as far as they matter.
@@ -103,11 +103,11 @@ std::vector<std::byte> as_frame(const Datagram& datagram, const PlainSocket& at)
   std::vector<std::byte> frame(wire::kIpv4HeaderLength + wire::kUdpHeaderLength);
   const auto udp_length =
       static_cast<std::uint16_t>(wire::kUdpHeaderLength + datagram.bytes.size());
-  const std::size_t ip = wire::build_ip_header({.source = address_of(datagram.from),
+  const std::size_t ip = wire::build_ip_header({.source = os::address_of(datagram.from),
                                                 .destination = at.address(),
                                                 .payload_length = udp_length},
                                                frame);
-  const std::size_t udp = wire::build_udp_header({.source_port = udp_port_of(datagram.from),
+  const std::size_t udp = wire::build_udp_header({.source_port = os::udp_port_of(datagram.from),
                                                   .destination_port = at.port(),
                                                   .length = udp_length},
                                                  std::span(frame).subspan(ip));
@@ -117,7 +117,7 @@ std::vector<std::byte> as_frame(const Datagram& datagram, const PlainSocket& at)
 }
 
 // What a peer of ours at `from` would send: transport part and ICRC of a write.
-std::vector<std::byte> frame_transport(const PlainSocket& from, const DeviceConfig& to,
+std::vector<std::byte> frame_transport(const PlainSocket& from, const node::DeviceConfig& to,
                                        std::span<const std::byte> payload) {
   wire::FrameFormat format;
   format.ethernet = false;
@@ -241,7 +241,7 @@ TEST(UdpBackend, WorksWithoutSegmentation) {
 }
 
 TEST(UdpBackend, CarriesIpv6WithTheFlowLabel) {
-  DeviceConfig config;
+  node::DeviceConfig config;
   config.udp_port = static_cast<std::uint16_t>(22'000 + ::getpid() % 100 * 256);
   config.planes.push_back({.address = wire::ipv6_address(0, 1), .prefix_bits = 128});
   BackendResult opened = open_backend(config);
@@ -267,7 +267,7 @@ TEST(UdpBackend, CarriesIpv6WithTheFlowLabel) {
 }
 
 TEST(UdpBackend, WhatLeavesIsAFrameOfOursWithItsClass) {
-  const DeviceConfig config = private_device(1, 1);
+  const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);
   const PlainSocket far(private_address(0, 9), config.udp_port);
   const std::uint32_t entropy = backend->prepare_path(PortId{1}, 0xC500).value();
@@ -304,7 +304,7 @@ TEST(UdpBackend, WhatLeavesIsAFrameOfOursWithItsClass) {
 }
 
 TEST(UdpBackend, ReadsMarksTrimsAndBrokenChecksums) {
-  const DeviceConfig config = private_device(1, 1);
+  const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);
   const PlainSocket far(private_address(0, 9), 0xC600);
   const auto bytes = pattern(100);
@@ -341,7 +341,7 @@ TEST(UdpBackend, ReadsMarksTrimsAndBrokenChecksums) {
 }
 
 TEST(UdpBackend, GarbageOfEveryLengthIsCountedAndHarmless) {
-  const DeviceConfig config = private_device(1, 1);
+  const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);
   const PlainSocket far(private_address(0, 9), 0xC700);
   Collector got;
@@ -357,7 +357,7 @@ TEST(UdpBackend, GarbageOfEveryLengthIsCountedAndHarmless) {
 }
 
 TEST(UdpBackend, StrangersAreDropped) {
-  const DeviceConfig config = private_device(1, 1);
+  const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);
   const PlainSocket stranger(private_address(5, 1), 0xC800);
   stranger.send(config.planes[0].address, config.udp_port, pattern(60), 0);
@@ -393,7 +393,7 @@ TEST(UdpBackend, FindsPeersOfNoRuleInTheTable) {
 }
 
 TEST(UdpBackend, SourcePortsThatAreNotOursAreReplaced) {
-  const DeviceConfig config = private_device(2, 1);
+  const node::DeviceConfig config = private_device(2, 1);
   const auto backend = must_open(config);
   const PlainSocket holder(config.planes[0].address, 0xCA00);
   std::vector<std::uint32_t> seen;
@@ -454,7 +454,7 @@ TEST(UdpBackend, ReceivedTooLateIsCounted) {
 }
 
 TEST(UdpBackend, APlaneWithoutItsAddressIsDownAndTheOthersWork) {
-  DeviceConfig config = private_device(2, 1);
+  node::DeviceConfig config = private_device(2, 1);
   config.planes[1].address = wire::ipv4_address(0xCB00'7101);  // 203.0.113.1, for documents
   const auto backend = must_open(config);
   EXPECT_EQ(backend->link_up(), PortMask::first(1));
@@ -473,7 +473,7 @@ TEST(UdpBackend, APlaneWithoutItsAddressIsDownAndTheOthersWork) {
 }
 
 TEST(UdpBackend, RoutesThatLeadNowhereAreRefused) {
-  const DeviceConfig config = private_device(1, 1);
+  const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);
   const auto bytes = pattern(64);
   Route route{.peer = {.gid = wire::ipv4_address(0x0A00'0001)}, .port = PortId{1}};
@@ -489,7 +489,7 @@ TEST(UdpBackend, RoutesThatLeadNowhereAreRefused) {
 }
 
 TEST(UdpBackend, KnowsTheMtuOfItsInterface) {
-  DeviceConfig config = private_device(1, 1);
+  node::DeviceConfig config = private_device(1, 1);
   EXPECT_EQ(must_open(config)->path_mtu(), 4096U);
   config.path_mtu = 8192;
   EXPECT_EQ(must_open(config)->path_mtu(), 8192U);
@@ -499,7 +499,7 @@ TEST(UdpBackend, KnowsTheMtuOfItsInterface) {
 }
 
 TEST(UdpBackend, ProcessesOnOneAddressGetNumbersInOrder) {
-  const DeviceConfig config = private_device(2, 5);
+  const node::DeviceConfig config = private_device(2, 5);
   const auto first = must_open(config);
   auto second = must_open(config);
   EXPECT_EQ(first->process_number(), 0);

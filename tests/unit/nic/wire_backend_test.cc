@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 #include "unit/nic/backend_fixture.h"
 #include "wire/frame.h"
 
@@ -17,12 +17,12 @@ std::string cable_name(const char* test, unsigned plane) {
   return "@mrc_wire_test_" + std::to_string(::getpid()) + "_" + test + std::to_string(plane);
 }
 
-DeviceConfig wire_device(const char* test, unsigned planes, unsigned host, bool listens,
-                         bool is_v4 = false) {
-  DeviceConfig config;
-  config.backend = BackendKind::kWire;
+node::DeviceConfig wire_device(const char* test, unsigned planes, unsigned host, bool listens,
+                               bool is_v4 = false) {
+  node::DeviceConfig config;
+  config.backend = node::BackendKind::kWire;
   for (unsigned plane = 0; plane < planes; ++plane) {
-    PlaneConfig end;
+    node::PlaneConfig end;
     end.address = is_v4 ? wire::ipv4_address(0x0A00'0000U + host)
                         : wire::ipv6_address(0xFC00'0000'0000'0000, host);
     end.prefix_bits = is_v4 ? 24 : 64;
@@ -62,15 +62,15 @@ struct Cabled {
   Route to_b(unsigned port, std::uint32_t entropy) const {
     return route_to(*b, two.planes[0].address, port, entropy);
   }
-  DeviceConfig one;
-  DeviceConfig two;
+  node::DeviceConfig one;
+  node::DeviceConfig two;
   std::unique_ptr<Backend> a;
   std::unique_ptr<Backend> b;
 };
 
 // The far end of a cable, held by the test itself.
-Descriptor plug_in(const std::string& name) {
-  Descriptor far(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+os::Descriptor plug_in(const std::string& name) {
+  os::Descriptor far(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, name.data() + 1, name.size() - 1);
@@ -111,9 +111,9 @@ TEST(WireBackend, CarriesFramesOnEveryCable) {
 }
 
 TEST(WireBackend, BuildsTheSrv6HeadersAnEvAsksFor) {
-  const DeviceConfig config = wire_device("srv6", 1, 1, true);
+  const node::DeviceConfig config = wire_device("srv6", 1, 1, true);
   const auto backend = must_open(config);
-  const Descriptor far = plug_in(cable_name("srv6", 0));
+  const os::Descriptor far = plug_in(cable_name("srv6", 0));
   ASSERT_TRUE(far.valid());
   ASSERT_TRUE(settle({backend.get()}, [&] { return !backend->link_up().empty(); }));
 
@@ -189,9 +189,9 @@ TEST(WireBackend, ACutCableIsDownUntilTheFarEndIsBack) {
 }
 
 TEST(WireBackend, GarbageFramesAreDroppedAndCounted) {
-  const DeviceConfig config = wire_device("garbage2", 1, 3, true, true);
+  const node::DeviceConfig config = wire_device("garbage2", 1, 3, true, true);
   const auto backend = must_open(config);
-  const Descriptor far = plug_in(cable_name("garbage2", 0));
+  const os::Descriptor far = plug_in(cable_name("garbage2", 0));
   ASSERT_TRUE(far.valid());
   ASSERT_TRUE(settle({backend.get()}, [&] { return !backend->link_up().empty(); }));
   Collector got;
@@ -229,7 +229,7 @@ TEST(WireBackend, ProcessesOfOneHostHaveNumbersAndTheirOwnPackets) {
 }
 
 TEST(WireBackend, SaysWhatIsWrongWithACable) {
-  DeviceConfig config = wire_device("bad", 1, 1, true);
+  node::DeviceConfig config = wire_device("bad", 1, 1, true);
   config.planes[0].wire_path = "listen:/no/such/folder/cable";
   EXPECT_EQ(open_backend(config).error,
             "mrc0: listen:/no/such/folder/cable: No such file or directory");

@@ -1,24 +1,24 @@
-#include "nic/wire_tunnel.h"
+#include "nic/io/wire/wire_tunnel.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "nic/config.h"
+#include "node/config.h"
 
 namespace mrc::nic {
 namespace {
 
-DeviceConfig device() {
-  const ConfigResult result = parse_config(R"([device.mrc0]
+node::DeviceConfig device() {
+  const node::ConfigResult result = node::parse_config(R"([device.mrc0]
 backend = "wire"
 plane = [{ address = "fd00:1::1/64", wire = "/a", usid_block = "fc00:1::/32" },
          { address = "fd00:2::1/64", wire = "/b", usid_block = "fc00:2::/32" }]
 srv6_route = [{ to = "fd00:1::/64", usids = "1000:8000*4:1001:100" },
               { to = "fd00:1::2/128", usids = "1000:101" }]
 )",
-                                           "f.toml");
+                                                       "f.toml");
   EXPECT_EQ(result.error, "");
   return result.devices.at(0);
 }
@@ -65,7 +65,7 @@ TEST(WireTunnel, OtherEntropyValuesUseEveryPathOnceAndKeepTheirs) {
 }
 
 TEST(WireTunnel, ADeviceWithoutRoutesSendsPlainFrames) {
-  DeviceConfig config = device();
+  node::DeviceConfig config = device();
   config.srv6_routes.clear();
   EXPECT_EQ(carrier(WireTunnel(config), 1, "fd00:1::2", 1), "none");
 }

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <memory>
 
-#include "nic/config.h"
-#include "nic/node_state.h"
+#include "node/config.h"
+#include "node/node_state.h"
 
 namespace mrc::tool::ctl {
 namespace {
@@ -37,8 +37,8 @@ ibv_context* open_verbs(const std::string& wanted, std::string& name) {
                                 : fmt::format("there is no device {}", wanted));
 }
 
-nic::DeviceConfig config_of(const std::string& device) {
-  for (const nic::DeviceConfig& config : nic::load_config().devices) {
+node::DeviceConfig config_of(const std::string& device) {
+  for (const node::DeviceConfig& config : node::load_config().devices) {
     if (config.name == device) return config;
   }
   return {};
@@ -53,9 +53,9 @@ std::vector<std::uint64_t> keys(const Map& map) {
   return ids;
 }
 
-std::shared_ptr<const nic::NodeSnapshot> read_state(const std::string& directory) {
+std::shared_ptr<const node::NodeSnapshot> read_state(const std::string& directory) {
   std::string error;
-  const auto state = nic::NodeState::open(directory, error);
+  const auto state = node::NodeState::open(directory, error);
   if (state == nullptr) throw CtlError(error);
   return state->snapshot();
 }
@@ -72,7 +72,7 @@ Session::Session(const std::string& device) {
   }
   int supported = 0;
   mrc_ctl_query_device_ex(nullptr, context_, &limits_, &supported);
-  const nic::DeviceConfig config = config_of(device_);
+  const node::DeviceConfig config = config_of(device_);
   directory_ = config.directory;
   control_traffic_class_ = static_cast<std::uint8_t>(config.dscp.control << 2);
 }

@@ -14,7 +14,7 @@
 
 #include "ctl/apply.h"
 #include "ctl/event_queue.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 #include "text.h"
 
 namespace mrc::tool::ctld {
@@ -76,7 +76,7 @@ void Daemon::run() {
   ::sigemptyset(&signals);
   for (const int number : {SIGHUP, SIGINT, SIGTERM})
     ::sigaddset(&signals, number);
-  const nic::Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  const os::Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   ctl::EventQueue queue(*session_);
   say("listens for EV events");
   for (bool go_on = true; go_on;) {

@@ -14,7 +14,7 @@
 
 #include "lab/attach.h"
 #include "lab/start.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 #include "peer/failure.h"
 
 namespace mrc::tool::demo {
@@ -53,8 +53,8 @@ LabProcess::LabProcess(const std::string& name, const lab::ClusterOptions& optio
   std::array<int, 2> ends = {};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw Failure(fmt::format("no pipe: {}", std::strerror(errno)));
-  const nic::Descriptor read_end(ends[0]);
-  nic::Descriptor write_end(ends[1]);
+  const os::Descriptor read_end(ends[0]);
+  os::Descriptor write_end(ends[1]);
   std::fflush(nullptr);
   const pid_t self = ::getpid();
   process_ = ::fork();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nic/config.h"
+#include "node/config.h"
 
 namespace mrc::tool::doctor {
 
@@ -29,10 +29,10 @@ void check_netlink(Findings& findings);
 void check_processors(Findings& findings);
 
 // A device (device_checks.cc).
-void check_interfaces(const nic::DeviceConfig& config, Findings& findings);
-void check_state_directory(const nic::DeviceConfig& config, Findings& findings);
+void check_interfaces(const node::DeviceConfig& config, Findings& findings);
+void check_state_directory(const node::DeviceConfig& config, Findings& findings);
 // Opens the device and probes a host on every plane: `peer`, or this one when it is empty.
-void check_device(const nic::DeviceConfig& config, const std::string& peer, Findings& findings);
+void check_device(const node::DeviceConfig& config, const std::string& peer, Findings& findings);
 
 // Verbs (verbs_checks.cc).
 void check_libraries(Findings& findings);

@@ -75,7 +75,8 @@ LinkState state_of(const std::string& interface) {
   return state;
 }
 
-Finding plane_finding(const std::string& what, const nic::PlaneConfig& plane, std::set<int>& mtus) {
+Finding plane_finding(const std::string& what, const node::PlaneConfig& plane,
+                      std::set<int>& mtus) {
   const std::string address = text_of(plane.address);
   const std::string carrier = carrier_of(plane.address);
   const std::string& name = carrier.empty() ? plane.interface : carrier;
@@ -136,12 +137,12 @@ void probe_planes(nic::Device& device, const wire::IpAddress& peer, Findings& fi
 
 }  // namespace
 
-void check_interfaces(const nic::DeviceConfig& config, Findings& findings) {
+void check_interfaces(const node::DeviceConfig& config, Findings& findings) {
   std::set<int> mtus;
   unsigned port = 0;
-  for (const nic::PlaneConfig& plane : config.planes) {
+  for (const node::PlaneConfig& plane : config.planes) {
     const std::string what = fmt::format("{} port {}", config.name, ++port);
-    if (config.backend == nic::BackendKind::kWire) {
+    if (config.backend == node::BackendKind::kWire) {
       const bool there = access(plane.wire_path.c_str(), W_OK) == 0;
       findings.push_back({there ? Verdict::kOk : Verdict::kBroken, what,
                           there ? plane.wire_path : "there is no socket " + plane.wire_path,
@@ -157,7 +158,7 @@ void check_interfaces(const nic::DeviceConfig& config, Findings& findings) {
                       "give all interfaces of the device the same MTU"});
 }
 
-void check_state_directory(const nic::DeviceConfig& config, Findings& findings) {
+void check_state_directory(const node::DeviceConfig& config, Findings& findings) {
   const std::string what = config.name + " state";
   struct stat info = {};
   if (stat(config.directory.c_str(), &info) != 0) {
@@ -178,7 +179,7 @@ void check_state_directory(const nic::DeviceConfig& config, Findings& findings) 
   }
 }
 
-void check_device(const nic::DeviceConfig& config, const std::string& peer, Findings& findings) {
+void check_device(const node::DeviceConfig& config, const std::string& peer, Findings& findings) {
   std::string error;
   const std::shared_ptr<nic::Device> device = nic::Device::open(config, error);
   if (!device) {

@@ -10,9 +10,9 @@
 #include "info/environment.h"
 #include "mrc.h"
 #include "mrc_ctl.h"
-#include "nic/config.h"
 #include "nic/device.h"
-#include "nic/node_state.h"
+#include "node/config.h"
+#include "node/node_state.h"
 #include "text.h"
 #include "wire/ip_address.h"
 
@@ -31,12 +31,12 @@ std::string version_text(std::uint32_t version) {
   return fmt::format("{}.{}.{}", version >> 24, version >> 16 & 0xff, version & 0xffff);
 }
 
-const char* text_of(nic::ProfileState state) {
+const char* text_of(node::ProfileState state) {
   constexpr std::array<const char*, 3> kNames = {"init", "offline", "online"};
   return kNames.at(static_cast<std::size_t>(state));
 }
 
-const char* text_of(nic::EvMode mode) {
+const char* text_of(node::EvMode mode) {
   constexpr std::array<const char*, 3> kNames = {"auto", "explicit", "generated"};
   return kNames.at(static_cast<std::size_t>(mode));
 }
@@ -80,10 +80,10 @@ Json limits_of(const nic::DeviceLimits& limits) {
           {"window_packets", 128U * limits.max_window_units}};
 }
 
-Json profiles_of(const nic::NodeSnapshot& state) {
+Json profiles_of(const node::NodeSnapshot& state) {
   Json ev = Json::array();
   for (const auto& [id, profile] : state.ev_profiles) {
-    const auto denied = std::ranges::count_if(profile.evs, &nic::ProfileEv::denied);
+    const auto denied = std::ranges::count_if(profile.evs, &node::ProfileEv::denied);
     ev.push_back({{"id", id},
                   {"state", text_of(profile.state)},
                   {"mode", text_of(profile.mode)},
@@ -121,9 +121,9 @@ Json gids_of(const std::string& name) {
   return gids;
 }
 
-Json describe(const nic::DeviceConfig& config) {
+Json describe(const node::DeviceConfig& config) {
   Json device = {{"name", config.name},
-                 {"backend", config.backend == nic::BackendKind::kUdp ? "udp" : "wire"},
+                 {"backend", config.backend == node::BackendKind::kUdp ? "udp" : "wire"},
                  {"udp_port", config.udp_port},
                  {"state_directory", config.directory}};
   std::string error;
@@ -149,13 +149,13 @@ Json describe(const nic::DeviceConfig& config) {
 }
 
 // Devices of real network cards that the shim passes on.
-Json other_devices(const std::vector<nic::DeviceConfig>& own) {
+Json other_devices(const std::vector<node::DeviceConfig>& own) {
   Json names = Json::array();
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);
   for (int i = 0; list != nullptr && i < count; ++i) {
     const std::string name = ibv_get_device_name(list[i]);
-    if (std::ranges::find(own, name, &nic::DeviceConfig::name) == own.end()) names.push_back(name);
+    if (std::ranges::find(own, name, &node::DeviceConfig::name) == own.end()) names.push_back(name);
   }
   if (list != nullptr) ibv_free_device_list(list);
   return names;
@@ -216,11 +216,11 @@ void print_profiles(const Json& profiles) {
 
 Json inventory(const std::string& device) {
   Json document = {{"schema", "mrc.info"}, {"version", 1}, {"versions", versions()}};
-  const nic::ConfigResult config = nic::load_config();
+  const node::ConfigResult config = node::load_config();
   document["environment"] = environment_json();
   if (!config.error.empty()) document["error"] = config.error;
   document["devices"] = Json::array();
-  for (const nic::DeviceConfig& each : config.devices) {
+  for (const node::DeviceConfig& each : config.devices) {
     if (device.empty() || each.name == device) document["devices"].push_back(describe(each));
   }
   document["other_devices"] = other_devices(config.devices);

@@ -20,7 +20,7 @@
 #include "lab/control.h"
 #include "lab/host_config.h"
 #include "lab/net_namespace.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::tool::lab_tool {
 namespace {
@@ -80,7 +80,7 @@ void pass_on(int signals, pid_t child) {
 }
 
 int wait_for(pid_t child, int lab_socket, int signals) {
-  const nic::Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0U)));
+  const os::Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0U)));
   bool lab_is_there = true;
   for (;;) {
     std::array<pollfd, 3> descriptors{{{process.get(), POLLIN, 0},
@@ -113,7 +113,7 @@ ExitCode execute(const lab::Directory& directory, const std::string& host,
   for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP})
     ::sigaddset(&signals, number);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-  const nic::Descriptor signal_queue(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  const os::Descriptor signal_queue(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child == 0)

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "lab/daemon.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::tool::lab_tool {
 namespace {
@@ -93,7 +93,7 @@ ExitCode start_in_background(lab::Directory& directory, const lab::ClusterOption
     ::_exit(serve(directory, options, ends[1]) ? 0 : 1);
   }
   ::close(ends[1]);
-  const nic::Descriptor ready(ends[0]);
+  const os::Descriptor ready(ends[0]);
   if (child < 0) {
     directory.remove();
     fmt::print(stderr, "mrc lab up: no process: {}\n", std::strerror(errno));

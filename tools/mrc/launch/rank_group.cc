@@ -33,8 +33,8 @@ constexpr std::size_t kMaxErrorBytes = 16'384;
 constexpr int kSignalBase = 128;
 
 struct Pipe {
-  nic::Descriptor read;
-  nic::Descriptor write;
+  os::Descriptor read;
+  os::Descriptor write;
 };
 
 Pipe make_pipe() {
@@ -42,7 +42,7 @@ Pipe make_pipe() {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw Failure(fmt::format("no pipe: {}", std::strerror(errno)));
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return {nic::Descriptor(ends[0]), nic::Descriptor(ends[1])};
+  return {os::Descriptor(ends[0]), os::Descriptor(ends[1])};
 }
 
 // The life of a rank's parent: `mrc lab exec` in a process of its own.
@@ -62,7 +62,7 @@ Pipe make_pipe() {
 }
 
 // What can be read now, appended to `text`.
-void drain(const nic::Descriptor& from, std::string& text) {
+void drain(const os::Descriptor& from, std::string& text) {
   std::array<char, 4096> part;
   for (;;) {
     const ssize_t got = ::read(from.get(), part.data(), part.size());
@@ -88,7 +88,7 @@ Meeting open_meeting(const lab::Directory& directory, unsigned host) {
   if (name_space.empty())
     return {Listener(0), lab::management_address(lab::SwitchKind::kProcess, host)};
   // A socket belongs to the namespace that its maker is in at the time.
-  const nic::Descriptor ours(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  const os::Descriptor ours(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
   lab::enter_namespace(name_space);
   Meeting meeting{Listener(0), lab::management_address(lab::SwitchKind::kNamespace, host)};
   if (::setns(ours.get(), CLONE_NEWNET) != 0)
@@ -112,7 +112,7 @@ RankGroup::RankGroup(const lab::Directory& directory, const RankGroupOptions& op
                   fmt::format("{}:{}", meeting.address, meeting.listener.port())});
     if (rank == 0) {
       const int kept = ::dup(meeting.listener.descriptor());  // this one survives exec
-      const nic::Descriptor owner(kept);
+      const os::Descriptor owner(kept);
       words.insert(words.end(), {"--listen-fd", std::to_string(kept)});
       start(directory, rank, options, words);
     } else {
@@ -133,7 +133,7 @@ void RankGroup::start(const lab::Directory& directory, unsigned rank,
             errors.write.get());
   Rank made;
   made.process = child;
-  made.life = nic::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child, 0U)));
+  made.life = os::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child, 0U)));
   made.output = std::move(output.read);
   made.errors = std::move(errors.read);
   ranks_.push_back(std::move(made));

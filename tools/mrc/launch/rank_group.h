@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lab/directory.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::tool {
 
@@ -46,9 +46,9 @@ class RankGroup {
   struct Rank {
     pid_t process = -1;
     bool ended = false;
-    nic::Descriptor life;  // a pidfd
-    nic::Descriptor output;
-    nic::Descriptor errors;
+    os::Descriptor life;  // a pidfd
+    os::Descriptor output;
+    os::Descriptor errors;
     std::string line;   // of stdout, not yet whole
     std::string words;  // all of stderr, up to a limit
   };

@@ -46,8 +46,8 @@ void Agents::start(unsigned host, const std::vector<std::string>& words) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::runtime_error(std::string("no pipe: ") + std::strerror(errno));
-  nic::Descriptor output(ends[0]);
-  const nic::Descriptor input(ends[1]);
+  os::Descriptor output(ends[0]);
+  const os::Descriptor input(ends[1]);
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) become(words, input.get(), self);

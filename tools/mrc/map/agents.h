@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "map/results.h"
-#include "nic/backend_descriptor.h"
+#include "os/descriptor.h"
 
 namespace mrc::tool::map {
 
@@ -31,7 +31,7 @@ class Agents {
   struct Agent {
     unsigned host = 0;
     pid_t process = 0;
-    nic::Descriptor output;
+    os::Descriptor output;
     std::string buffer;
     std::string complaint;  // what it wrote that is no result
   };

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "os/clock.h"
 #include "peer/failure.h"
 #include "peer/interrupt.h"
 
@@ -18,11 +18,7 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 }  // namespace
 
-std::int64_t now_ns() {
-  timespec time = {};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * kSecond + time.tv_nsec;
-}
+std::int64_t now_ns() { return os::monotonic_now(); }
 
 Watch::Watch(const WatchOptions& options, Exchange& exchange, const Terminal& terminal)
     : options_(options),

@@ -1,0 +1,399 @@
+#include "nic/io/udp/udp_backend.h"
+
+#include <net/if.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/prng.h"
+#include "nic/io/traffic_class.h"
+#include "nic/io/udp/udp_epoll.h"
+#include "nic/io/udp/udp_receive.h"
+#include "nic/io/udp/udp_transmit.h"
+#include "os/clock.h"
+#include "os/interfaces.h"
+#include "wire/codec.h"
+#include "wire/ip_header.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr unsigned kMaxProcesses = 256;
+constexpr std::size_t kFlows = 512;
+constexpr std::uint32_t kDefaultMaxMtu = 4'096;  // of a payload, unless configured
+constexpr std::uint32_t kUnknownMtu = 1'500;
+constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
+constexpr unsigned kMaxSendSockets = 2'048;
+// Headers of the longest write, in front of its payload.
+constexpr std::uint32_t kWriteHeaders = wire::kBthLength + wire::kMethLength + wire::kTsethLength +
+                                        wire::kRethLength + wire::kImmediateLength;
+
+// A quarter of what the process may open, shared by the planes of all engines: the rest is the
+// program's.
+unsigned send_sockets_per_plane(const node::DeviceConfig& config) {
+  const std::size_t planes = config.planes.size() * std::max(config.threads, 1U);
+  rlimit limit{};
+  rlim_t files = 1024;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) files = limit.rlim_cur;
+  const rlim_t share = std::min<rlim_t>(files / 4, kMaxSendSockets) / planes;
+  return static_cast<unsigned>(std::max<rlim_t>(share, 4));
+}
+
+class UdpBackend final : public Backend {
+ public:
+  explicit UdpBackend(const node::DeviceConfig& config);
+  std::string open();
+
+  ProcessNumber process_number() const override { return process_; }
+  unsigned port_count() const override { return static_cast<unsigned>(planes_.size()); }
+  std::uint32_t path_mtu() const override { return path_mtu_; }
+  std::uint64_t port_bits_per_second() const override { return bits_per_second_; }
+  PortMask link_up() const override { return link_up_; }
+  PortMask free_ports() const override;
+  Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
+  void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
+            wire::PayloadPieces payload) override;
+  void flush() override;
+  unsigned burst_limit() const override;
+  unsigned receive(Receiver& receiver, unsigned budget) override;
+  int wait_descriptor() const override { return epoll_.get(); }
+  void on_wake() override;
+  const BackendCounters& counters() const override { return counters_; }
+
+ private:
+  struct CachedFlow {
+    bool valid = false;
+    PeerName peer;
+    PortId port = kNoPort;
+    std::uint32_t entropy = 0;
+    UdpFlow flow;
+  };
+
+  std::string bind_process_number();
+  int try_process_number(unsigned number);
+  bool watch(int descriptor, EpollSource source, unsigned plane);
+  void update_links();
+  bool update_link(unsigned index, const os::InterfaceList& list);
+  void move_plane(unsigned index, const os::InterfaceAddress& to);
+  std::string check_addresses() const;
+  std::string measure_interfaces();
+  void poll_sources();
+  CachedFlow* find_flow(const Route& route);
+  bool fill_flow(const Route& route, CachedFlow& cached);
+
+  node::DeviceConfig config_;
+  PlaneMap map_;
+  std::vector<UdpPlane> planes_;
+  os::Descriptor epoll_;
+  os::InterfaceWatch interfaces_;
+  BackendCounters counters_;
+  UdpTransmitter transmitter_;
+  UdpBatch batch_;
+  std::unique_ptr<UdpReceiver> receiver_;
+  std::unique_ptr<CachedFlow[]> flows_;
+  UsedPorts used_ports_;
+  ProcessNumber process_ = 0;
+  std::uint32_t path_mtu_ = 0;
+  std::uint64_t bits_per_second_ = 0;
+  PortMask link_up_;
+  std::uint32_t ready_ = 0;  // planes with something to receive, one bit each
+  bool polled_ = false;      // `ready_` is fresh
+  bool links_changed_ = false;
+  TimeNs next_look_ = 0;
+};
+
+UdpBackend::UdpBackend(const node::DeviceConfig& config)
+    : config_(config),
+      map_(config),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      transmitter_(planes_, epoll_.get(), config.planes.size(), counters_,
+                   traffic_byte(config.dscp, core::TrafficClass::kTrimmable)),
+      flows_(std::make_unique<CachedFlow[]>(kFlows)) {}
+
+int UdpBackend::try_process_number(unsigned number) {
+  planes_.clear();
+  const auto first = config_.udp_port;
+  for (const node::PlaneConfig& plane : config_.planes) {
+    planes_.emplace_back(plane);
+    // Link-local addresses cannot be bound without it.
+    planes_.back().set_scope(::if_nametoindex(plane.interface.c_str()));
+    const int error = planes_.back().open(
+        {.receive_port = static_cast<std::uint16_t>(first + number),
+         .first_reserved = first,
+         .last_reserved = static_cast<std::uint16_t>(std::min(0xFFFFU, first + kMaxProcesses - 1)),
+         .traffic_byte = traffic_byte(config_.dscp, core::TrafficClass::kTrimmable),
+         .max_send_sockets = send_sockets_per_plane(config_)});
+    if (error != 0) return error;
+    planes_.back().segmentation = config_.segmentation;
+  }
+  return 0;
+}
+
+std::string UdpBackend::bind_process_number() {
+  for (unsigned number = 0; number < kMaxProcesses; ++number) {
+    if (config_.udp_port + number > 0xFFFF) break;
+    const int error = try_process_number(number);
+    if (error == 0) {
+      process_ = static_cast<ProcessNumber>(number);
+      return {};
+    }
+    if (error == EADDRINUSE) continue;
+    const auto text = wire::format_address(planes_.back().config().address);
+    return config_.name + ": cannot receive at " + std::string(text.view()) + " port " +
+           std::to_string(config_.udp_port + number) + ": " + std::strerror(error);
+  }
+  return config_.name + ": every UDP port from " + std::to_string(config_.udp_port) +
+         " on is taken; 256 processes can share a device";
+}
+
+bool UdpBackend::watch(int descriptor, EpollSource source, unsigned plane) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u32 = epoll_tag(source, plane);
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+std::string UdpBackend::open() {
+  if (!epoll_.valid()) return config_.name + ": epoll: " + std::strerror(errno);
+  std::string error = bind_process_number();
+  if (!error.empty()) return error;
+  for (unsigned i = 0; i < planes_.size(); ++i) {
+    if (!watch(planes_[i].receive_socket(), EpollSource::kReceive, i))
+      return config_.name + ": epoll: " + std::strerror(errno);
+  }
+  if (interfaces_.works()) watch(interfaces_.descriptor(), EpollSource::kInterfaces, 0);
+  receiver_ = std::make_unique<UdpReceiver>(
+      config_.dscp, static_cast<std::uint16_t>(config_.udp_port + process_), counters_);
+  update_links();
+  error = check_addresses();
+  return error.empty() ? measure_interfaces() : error;
+}
+
+// A plane may be without its address for a while; without any there is no device.
+std::string UdpBackend::check_addresses() const {
+  const os::InterfaceList list = os::list_interfaces();
+  std::string names;
+  for (const UdpPlane& plane : planes_) {
+    const node::PlaneConfig& config = plane.config();
+    if (!list.known || find_interface(list, config.interface, config.address) != nullptr) return {};
+    names += (names.empty() ? "" : ", ") + std::string(wire::format_address(config.address).view());
+  }
+  return config_.name + ": no interface of this machine has the address " + names;
+}
+
+void UdpBackend::update_links() {
+  const os::InterfaceList list = os::list_interfaces();
+  PortMask up;
+  for (unsigned i = 0; i < planes_.size(); ++i) {
+    if (update_link(i, list)) up = up.with(static_cast<PortId>(i + 1));
+  }
+  link_up_ = up;
+  next_look_ = os::monotonic_now() + kSecondNs;
+}
+
+bool UdpBackend::update_link(unsigned index, const os::InterfaceList& list) {
+  UdpPlane& plane = planes_[index];
+  const node::PlaneConfig& config = plane.config();
+  if (!list.known)
+    return is_local_address(os::make_socket_address(config.address, 0, plane.scope()));
+  const os::InterfaceAddress* entry = find_interface(list, config.interface, config.address);
+  if (entry == nullptr && config.follow_interface) {
+    const bool is_v4 = config.address.is_v4;
+    entry = choose_address(list, config.interface, is_v4, !is_v4);
+    if (entry != nullptr) move_plane(index, *entry);
+  }
+  if (entry == nullptr) return false;
+  if (plane.receive_socket() < 0) move_plane(index, *entry);
+  plane.set_scope(entry->index);
+  return entry->up && plane.receive_socket() >= 0;
+}
+
+// The interface has another address now; peers that follow the rule know it by the same host part.
+void UdpBackend::move_plane(unsigned index, const os::InterfaceAddress& to) {
+  UdpPlane& plane = planes_[index];
+  transmitter_.drop_kept(index);
+  plane.set_scope(to.index);
+  const bool bound = plane.rebind(to.address, to.prefix_bits) == 0;
+  if (bound) watch(plane.receive_socket(), EpollSource::kReceive, index);
+  config_.planes[index] = plane.config();
+  map_ = PlaneMap(config_);
+  receiver_->forget_sources();
+  for (std::size_t i = 0; i < kFlows; ++i)
+    flows_[i].valid = false;
+}
+
+// What the planes have in common: the largest payload, the lowest rate. An error as text.
+std::string UdpBackend::measure_interfaces() {
+  const os::InterfaceList list = os::list_interfaces();
+  std::uint32_t room = core::kMaxPathMtu;
+  std::uint64_t rate = UINT64_MAX;
+  for (const UdpPlane& plane : planes_) {
+    const node::PlaneConfig& config = plane.config();
+    const os::InterfaceAddress* const entry =
+        find_interface(list, config.interface, config.address);
+    const std::string name = entry == nullptr ? config.interface : entry->name;
+    std::uint32_t mtu = os::interface_mtu(name);
+    if (mtu == 0) mtu = kUnknownMtu;
+    const std::uint32_t headers =
+        static_cast<std::uint32_t>(config.address.is_v4 ? wire::kIpv4HeaderLength
+                                                        : wire::kIpv6HeaderLength) +
+        wire::kUdpHeaderLength + kWriteHeaders + wire::kIcrcLength;
+    const std::uint32_t fits = mtu > headers ? (mtu - headers) / 4 * 4 : 0;
+    const std::uint32_t wanted = std::max(config_.path_mtu, core::kMinPathMtu);
+    if (fits < wanted) {
+      return config_.name + ": packets of " + std::to_string(wanted) + " bytes do not fit " + name +
+             ", whose MTU of " + std::to_string(mtu) + " leaves " + std::to_string(fits);
+    }
+    room = std::min(room, fits);
+    const std::uint64_t speed = os::interface_bits_per_second(name);
+    if (speed != 0) rate = std::min(rate, speed);
+  }
+  path_mtu_ = config_.path_mtu;
+  if (path_mtu_ == 0) path_mtu_ = std::min(kDefaultMaxMtu, std::bit_floor(room));
+  bits_per_second_ = config_.port_bits_per_second;
+  if (bits_per_second_ == 0) bits_per_second_ = rate == UINT64_MAX ? kDefaultBitsPerSecond : rate;
+  return {};
+}
+
+PortMask UdpBackend::free_ports() const {
+  PortMask free = link_up_;
+  for (unsigned i = 0; i < planes_.size(); ++i) {
+    const auto port = static_cast<PortId>(i + 1);
+    if (planes_[i].blocked) free = free.without(port);
+  }
+  return free;
+}
+
+Result<std::uint32_t> UdpBackend::prepare_path(PortId port, std::uint32_t entropy) {
+  const std::size_t index = static_cast<std::size_t>(port) - 1;
+  if (index >= planes_.size()) return Status(ErrorCode::kInvalidArgument, "no such port");
+  return planes_[index].prepare_path(entropy, used_ports_);
+}
+
+bool UdpBackend::fill_flow(const Route& route, CachedFlow& cached) {
+  const std::size_t index = static_cast<std::size_t>(route.port) - 1;
+  if (index >= planes_.size()) return false;
+  UdpPlane& plane = planes_[index];
+  const auto address = map_.address_on(route.port, route.peer.gid);
+  const unsigned udp_port = config_.udp_port + unsigned{route.peer.process};
+  if (!address || address->is_v4 != plane.config().address.is_v4 || udp_port > 0xFFFF) return false;
+  const int socket = plane.find_send_socket(route.entropy, used_ports_);
+  if (socket < 0) return false;
+  cached.peer = route.peer;
+  cached.port = route.port;
+  cached.entropy = route.entropy;
+  UdpFlow& flow = cached.flow;
+  flow.plane = static_cast<std::uint8_t>(index);
+  flow.socket = static_cast<std::uint16_t>(socket);
+  flow.to = os::make_socket_address(*address, static_cast<std::uint16_t>(udp_port), plane.scope());
+  if (!address->is_v4) {
+    const auto label = plane.flow_label(static_cast<unsigned>(socket), route.entropy);
+    flow.to.value.v6.sin6_flowinfo = htonl(label);
+  }
+  flow.addresses = {.source = plane.config().address,
+                    .destination = *address,
+                    .source_port = plane.send_sockets()[flow.socket].source_port,
+                    .destination_port = static_cast<std::uint16_t>(udp_port)};
+  flow.prefixes.forget();
+  return true;
+}
+
+UdpBackend::CachedFlow* UdpBackend::find_flow(const Route& route) {
+  std::array<std::uint64_t, 2> gid;
+  std::memcpy(gid.data(), route.peer.gid.bytes.data(), sizeof(gid));
+  const std::uint64_t path = std::uint64_t{route.entropy} << 16 |
+                             std::uint64_t{route.peer.process} << 8 |
+                             static_cast<std::uint64_t>(route.port);
+  CachedFlow& cached = flows_[mix64(gid[0] ^ mix64(gid[1] ^ mix64(path))) % kFlows];
+  if (cached.valid && cached.entropy == route.entropy && cached.port == route.port &&
+      cached.peer == route.peer)
+    return &cached;
+  cached.valid = fill_flow(route, cached);
+  return cached.valid ? &cached : nullptr;
+}
+
+void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
+                      const wire::Packet& packet, wire::PayloadPieces payload) {
+  CachedFlow* const cached = find_flow(route);
+  if (cached == nullptr) {
+    ++counters_.send_refused;
+    return;
+  }
+  const std::uint8_t traffic = traffic_byte(config_.dscp, traffic_class);
+  const bool may_join = planes_[cached->flow.plane].segmentation;
+  if (batch_.append(cached->flow, traffic, packet, payload, may_join)) return;
+  flush();
+  if (!batch_.append(cached->flow, traffic, packet, payload, may_join)) ++counters_.send_refused;
+}
+
+void UdpBackend::flush() {
+  if (!batch_.empty()) transmitter_.send_all(batch_);
+}
+
+unsigned UdpBackend::burst_limit() const {
+  const bool segmentation = std::all_of(planes_.begin(), planes_.end(),
+                                        [](const UdpPlane& plane) { return plane.segmentation; });
+  if (!segmentation) return 1;
+  const std::size_t datagram = path_mtu_ + kWriteHeaders + wire::kIcrcLength;
+  return static_cast<unsigned>(std::min<std::size_t>(kMaxSegments, kMaxBurstBytes / datagram));
+}
+
+// One call says which sockets have something.
+void UdpBackend::poll_sources() {
+  std::array<epoll_event, 2 * kMaxPorts + 1> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  ready_ = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::uint32_t tag = events[static_cast<std::size_t>(i)].data.u32;
+    const unsigned plane = epoll_plane(tag);
+    switch (epoll_source(tag)) {
+      case EpollSource::kReceive:
+        ready_ |= 1U << plane;
+        break;
+      case EpollSource::kSend:
+        transmitter_.on_writable(plane);
+        break;
+      case EpollSource::kInterfaces:
+        links_changed_ = true;
+        break;
+    }
+  }
+}
+
+unsigned UdpBackend::receive(Receiver& receiver, unsigned budget) {
+  if (ready_ == 0 && !std::exchange(polled_, false)) poll_sources();
+  polled_ = false;
+  unsigned packets = 0;
+  while (ready_ != 0 && packets < budget) {
+    const auto index = static_cast<unsigned>(std::countr_zero(ready_));
+    bool emptied = false;
+    packets += receiver_->receive(planes_[index], static_cast<PortId>(index + 1), map_, receiver,
+                                  budget - packets, emptied);
+    if (emptied) ready_ &= ~(1U << index);
+  }
+  return packets;
+}
+
+void UdpBackend::on_wake() {
+  poll_sources();
+  polled_ = true;
+  const bool suspicion = transmitter_.take_suspicion();
+  if (links_changed_ || suspicion || os::monotonic_now() >= next_look_) {
+    links_changed_ = false;
+    interfaces_.changed();
+    update_links();
+  }
+}
+
+}  // namespace
+
+BackendResult open_udp_backend(const node::DeviceConfig& config) {
+  return opened<UdpBackend>(config);
+}
+
+}  // namespace mrc::nic

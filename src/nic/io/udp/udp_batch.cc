@@ -1,0 +1,131 @@
+#include "nic/io/udp/udp_batch.h"
+
+#include <cstring>
+
+#include "wire/codec.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr std::size_t kMaxMessages = 64;
+constexpr std::size_t kMaxPieces = 2048;
+constexpr std::size_t kMaxMessagePieces = 1024;  // the kernel's limit
+constexpr std::size_t kArenaBytes = 64 << 10;
+// A payload up to this size is copied behind its headers, which costs less than a piece of its own.
+constexpr std::size_t kCopiedPayload = 256;
+constexpr std::size_t kMaxTrailer = 3 + wire::kIcrcLength;
+constexpr std::size_t kMaxArenaUse = wire::kMaxTransportHeader + kCopiedPayload + kMaxTrailer;
+
+}  // namespace
+
+UdpBatch::UdpBatch()
+    : messages_(std::make_unique<UdpMessage[]>(kMaxMessages)),
+      pieces_(std::make_unique<iovec[]>(kMaxPieces)),
+      arena_(std::make_unique_for_overwrite<std::byte[]>(kArenaBytes)) {}
+
+void UdpBatch::clear() {
+  message_count_ = 0;
+  piece_count_ = 0;
+  arena_used_ = 0;
+}
+
+bool UdpBatch::joins_last(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes) const {
+  if (message_count_ == 0) return false;
+  const UdpMessage& last = messages_[message_count_ - 1];
+  return last.open && last.plane == flow.plane && last.socket == flow.socket &&
+         std::memcmp(&last.to.value, &flow.to.value, flow.to.length) == 0 &&
+         last.traffic_byte == traffic_byte && bytes <= last.segment_bytes &&
+         last.segments < kMaxSegments && last.total_bytes + bytes <= kMaxBurstBytes;
+}
+
+void UdpBatch::start_message(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes) {
+  UdpMessage& message = messages_[message_count_++];
+  message.to = flow.to;
+  message.plane = flow.plane;
+  message.traffic_byte = traffic_byte;
+  message.open = true;
+  message.socket = flow.socket;
+  message.segments = 0;
+  message.segment_bytes = static_cast<std::uint32_t>(bytes);
+  message.total_bytes = 0;
+  message.first_piece = static_cast<std::uint32_t>(piece_count_);
+  message.piece_count = 0;
+}
+
+void UdpBatch::add_piece(UdpMessage& message, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  // The kernel does not write through the pointer; iovec serves both directions.
+  auto* const base = const_cast<std::byte*>(bytes.data());  // NOLINT
+  if (message.piece_count > 0) {
+    iovec& last = pieces_[piece_count_ - 1];
+    if (static_cast<std::byte*>(last.iov_base) + last.iov_len == base) {
+      last.iov_len += bytes.size();
+      return;
+    }
+  }
+  pieces_[piece_count_++] = {.iov_base = base, .iov_len = bytes.size()};
+  ++message.piece_count;
+}
+
+bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
+                      wire::PayloadPieces payload, bool may_join) {
+  const std::size_t payload_length = wire::payload_bytes(payload);
+  const std::uint8_t pad = wire::pad_length(payload_length);
+  const std::size_t transport_length = header_length(packet) + payload_length + pad;
+  const std::size_t bytes = transport_length + wire::kIcrcLength;
+  const std::size_t new_pieces = payload.size() + 2;
+  if (arena_used_ + kMaxArenaUse > kArenaBytes || piece_count_ + new_pieces > kMaxPieces ||
+      new_pieces > kMaxMessagePieces) {
+    return false;
+  }
+  const bool joins = may_join && joins_last(flow, traffic_byte, bytes) &&
+                     messages_[message_count_ - 1].piece_count + new_pieces <= kMaxMessagePieces;
+  if (!joins) {
+    if (message_count_ == kMaxMessages) return false;
+    start_message(flow, traffic_byte, bytes);
+  }
+  UdpMessage& message = messages_[message_count_ - 1];
+
+  std::byte* const header = arena_.get() + arena_used_;
+  wire::Packet padded = packet;
+  padded.bth.pad = pad;
+  const std::size_t header_bytes =
+      wire::build_transport(padded, {header, wire::kMaxTransportHeader});
+  std::size_t used = header_bytes;
+  wire::Icrc icrc = flow.prefixes.begin(flow.addresses, transport_length);
+  const bool copied = payload_length <= kCopiedPayload;
+  if (copied) {
+    for (const auto piece : payload) {
+      if (!piece.empty()) std::memcpy(header + used, piece.data(), piece.size());
+      used += piece.size();
+    }
+  } else {
+    icrc.add_transport({header, header_bytes});
+    add_piece(message, {header, header_bytes});
+    for (const auto piece : payload) {
+      icrc.add(piece);
+      add_piece(message, piece);
+    }
+  }
+  std::byte* const trailer = header + used;
+  std::memset(trailer, 0, pad);
+  if (copied) {
+    icrc.add_transport({header, used + pad});
+  } else {
+    icrc.add({trailer, pad});
+  }
+  wire::store_icrc(icrc.value(), {trailer + pad, wire::kIcrcLength});
+  used += pad + wire::kIcrcLength;
+  if (copied) {
+    add_piece(message, {header, used});
+  } else {
+    add_piece(message, {trailer, used - header_bytes});
+  }
+  arena_used_ += used;
+  ++message.segments;
+  message.total_bytes += static_cast<std::uint32_t>(bytes);
+  message.open = bytes == message.segment_bytes;
+  return true;
+}
+
+}  // namespace mrc::nic

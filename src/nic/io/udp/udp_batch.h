@@ -1,0 +1,76 @@
+// Outgoing datagrams between send() and the system call.
+//
+// Headers, padding and ICRC lie in an arena, payload stays in the program's memory. Packets in a
+// row of the same flow, class and size become the segments of one message; the last one may be
+// shorter.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "nic/io/udp/udp_icrc.h"
+#include "os/socket_address.h"
+#include "wire/frame.h"
+#include "wire/packet.h"
+
+namespace mrc::nic {
+
+inline constexpr unsigned kMaxSegments = 64;
+inline constexpr std::size_t kMaxBurstBytes = 65'000;  // of one message, all its segments
+
+// Where a datagram goes: the socket it leaves from and the address it is for.
+struct UdpFlow {
+  std::uint8_t plane = 0;    // index
+  std::uint16_t socket = 0;  // index among the plane's send sockets
+  os::SocketAddress to;
+  FlowAddresses addresses;
+  IcrcPrefixes prefixes;
+};
+
+struct UdpMessage {
+  os::SocketAddress to;
+  std::uint8_t plane = 0;
+  std::uint8_t traffic_byte = 0;
+  bool open = true;  // another segment may follow
+  std::uint16_t socket = 0;
+  std::uint16_t segments = 0;
+  std::uint32_t segment_bytes = 0;
+  std::uint32_t total_bytes = 0;
+  std::uint32_t first_piece = 0;
+  std::uint32_t piece_count = 0;
+};
+
+class UdpBatch {
+ public:
+  UdpBatch();
+
+  // False when there is no room: flush and try again. A payload in more pieces than an empty batch
+  // holds never has room.
+  bool append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
+              wire::PayloadPieces payload, bool may_join);
+
+  bool empty() const { return message_count_ == 0; }
+  std::span<const UdpMessage> messages() const { return {messages_.get(), message_count_}; }
+  std::span<iovec> pieces(const UdpMessage& message) {
+    return {pieces_.get() + message.first_piece, message.piece_count};
+  }
+  void clear();
+
+ private:
+  bool joins_last(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes) const;
+  void start_message(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes);
+  void add_piece(UdpMessage& message, std::span<const std::byte> bytes);
+
+  std::unique_ptr<UdpMessage[]> messages_;
+  std::unique_ptr<iovec[]> pieces_;
+  std::unique_ptr<std::byte[]> arena_;
+  std::size_t message_count_ = 0;
+  std::size_t piece_count_ = 0;
+  std::size_t arena_used_ = 0;
+};
+
+}  // namespace mrc::nic

@@ -1,0 +1,120 @@
+#include "nic/io/udp/udp_plane.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/prng.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr std::uint16_t kFirstFreePort = 1024;      // below: privileged
+constexpr std::uint16_t kFirstSubstitute = 0xC000;  // the dynamic ports
+constexpr std::uint32_t kSubstitutes = 0x1'0000 - kFirstSubstitute;
+constexpr unsigned kSubstituteAttempts = 64;
+
+}  // namespace
+
+int UdpPlane::open(const UdpPlaneOptions& options) {
+  SocketResult result =
+      open_receive_socket(os::make_socket_address(config_.address, options.receive_port, scope_));
+  if (result.error != 0) return result.error;
+  options_ = options;
+  receive_ = std::move(result.socket);
+  return 0;
+}
+
+int UdpPlane::rebind(const wire::IpAddress& address, unsigned prefix_bits) {
+  config_.address = address;
+  config_.prefix_bits = prefix_bits;
+  receive_.close();
+  for (SendSocket& send : sends_) {
+    send.socket.close();
+    send.watched = false;
+    send.flow_labels.clear();
+    SocketResult result = open_send_socket(
+        os::make_socket_address(address, send.source_port, scope_), options_.traffic_byte);
+    send.socket = std::move(result.socket);
+  }
+  blocked = false;
+  overflow = 0;
+  return open(options_);
+}
+
+bool UdpPlane::is_reserved(std::uint16_t port) const {
+  return port < kFirstFreePort ||
+         (port >= options_.first_reserved && port <= options_.last_reserved);
+}
+
+int UdpPlane::find_port(std::uint16_t port) const {
+  const auto found = socket_of_port_.find(port);
+  return found == socket_of_port_.end() ? -1 : found->second;
+}
+
+int UdpPlane::add_socket(std::uint16_t port, UsedPorts& used) {
+  SocketResult result = open_send_socket(os::make_socket_address(config_.address, port, scope_),
+                                         options_.traffic_byte);
+  if (result.error != 0) return -1;
+  const auto position = static_cast<std::uint16_t>(sends_.size());
+  sends_.push_back({.socket = std::move(result.socket), .source_port = port, .flow_labels = {}});
+  socket_of_port_[port] = position;
+  used.set(port);
+  return position;
+}
+
+int UdpPlane::add_substitute(std::uint16_t port, UsedPorts& used) {
+  for (unsigned attempt = 0; attempt < kSubstituteAttempts; ++attempt) {
+    const std::uint64_t draw = mix64(std::uint64_t{port} << 32 | attempt);
+    const auto candidate = static_cast<std::uint16_t>(kFirstSubstitute + draw % kSubstitutes);
+    if (is_reserved(candidate) || used.test(candidate)) continue;
+    const int position = add_socket(candidate, used);
+    if (position >= 0) return position;
+  }
+  return -1;
+}
+
+int UdpPlane::socket_for(std::uint16_t port, UsedPorts& used) {
+  const int known = find_port(port);
+  if (known >= 0) return known;
+  int position = -1;
+  if (sends_.size() < options_.max_send_sockets) {
+    if (!is_reserved(port)) position = add_socket(port, used);
+    if (position < 0) position = add_substitute(port, used);
+  }
+  if (position < 0) {
+    if (sends_.empty()) return -1;
+    return static_cast<int>(mix64(port) % sends_.size());
+  }
+  socket_of_port_[port] = static_cast<std::uint16_t>(position);
+  return position;
+}
+
+Result<std::uint32_t> UdpPlane::prepare_path(std::uint32_t entropy, UsedPorts& used) {
+  const int position = socket_for(static_cast<std::uint16_t>(entropy & 0xFFFF), used);
+  if (position < 0) return Status(ErrorCode::kNoSpace, "no socket for the path");
+  SendSocket& send = sends_[static_cast<std::size_t>(position)];
+  const auto label = static_cast<std::uint16_t>(entropy >> 16);
+  if (config_.address.is_v4 || label == 0) return std::uint32_t{send.source_port};
+  const auto known = std::find(send.flow_labels.begin(), send.flow_labels.end(), label);
+  if (known == send.flow_labels.end()) {
+    if (!lease_flow_label(send.socket.get(), label)) return std::uint32_t{send.source_port};
+    send.flow_labels.push_back(label);
+  }
+  return std::uint32_t{label} << 16 | send.source_port;
+}
+
+int UdpPlane::find_send_socket(std::uint32_t entropy, UsedPorts& used) {
+  const auto port = static_cast<std::uint16_t>(entropy & 0xFFFF);
+  const int known = find_port(port);
+  if (known >= 0) return known;
+  if (sends_.empty()) return socket_for(port, used);
+  return static_cast<int>(mix64(port) % sends_.size());
+}
+
+std::uint16_t UdpPlane::flow_label(unsigned socket, std::uint32_t entropy) const {
+  const auto label = static_cast<std::uint16_t>(entropy >> 16);
+  const auto& labels = sends_[socket].flow_labels;
+  return std::find(labels.begin(), labels.end(), label) == labels.end() ? std::uint16_t{0} : label;
+}
+
+}  // namespace mrc::nic

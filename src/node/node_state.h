@@ -1,0 +1,162 @@
+// What a controller has set for a device: port states and profiles. It belongs to the node, not to
+// a process: every process sees it, it survives them all, and it changes only as a whole.
+//
+// On disk, in the device's directory (docs/controller.md):
+//   state    everything in NodeSnapshot, replaced by rename, with schema version and checksum. What
+//            does not read well is reported in one line and counts as no state.
+//   lock     serialises writers
+//   users/   one locked file for each profile a process uses, and one with its opinions of EVs. The
+//            locks die with their process. Anybody may add to it (mode 1777).
+//   events/  one named pipe per listener; only controllers may add to it
+// A controller is who owns the directory or has CAP_NET_ADMIN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "core/config.h"
+#include "core/event.h"
+#include "wire/ev.h"
+
+namespace mrc::node {
+
+// Limits of what a controller can set, which also bound the state file.
+inline constexpr std::size_t kMaxFormatProfiles = 64;
+inline constexpr std::size_t kMaxEvProfiles = 256;
+inline constexpr std::size_t kMaxCcProfiles = 64;
+inline constexpr std::size_t kMaxNodeEvs = 65'536;  // of all profiles together
+inline constexpr std::size_t kMaxFormatFields = 8 * wire::kEvBytes;
+
+// A profile in INIT is not kept at all: the maps below hold profiles in the other two states.
+enum class ProfileState : std::uint8_t { kInit, kOffline, kOnline };
+enum class EvMode : std::uint8_t { kAuto, kExplicit, kGenerated };
+
+struct EvFormatProfile {
+  ProfileState state = ProfileState::kInit;
+  wire::EvKind kind{};
+  std::vector<std::uint8_t> field_widths;
+  friend bool operator==(const EvFormatProfile&, const EvFormatProfile&) = default;
+};
+
+// One path of an EV profile. A profile may hold several copies of one EV.
+struct ProfileEv {
+  wire::EvValue value;  // as it stands in packets (expanded); valid while the profile is online
+  PortId port = kNoPort;
+  bool denied = false;
+  bool populated = false;  // explicit profiles are filled entry by entry
+  wire::EvValue compact;   // as the API shows it; same as `value` when the profile has no fields
+  // Denied, but to be shown as bad: a controller said so. It stays out of use until told otherwise.
+  bool assumed_bad = false;
+  friend bool operator==(const ProfileEv&, const ProfileEv&) = default;
+};
+
+struct NodeEvProfile {
+  ProfileState state = ProfileState::kInit;
+  EvMode mode = EvMode::kAuto;
+  std::uint64_t format_id = 0;
+  std::uint32_t min_active = 0;
+  std::uint32_t event_mask = 0;  // MRC_CTL_EV_GOOD, MRC_CTL_EV_ASSUMED_BAD
+  std::vector<wire::EvField> fields;
+  std::vector<ProfileEv> evs;
+  std::uint64_t seed = 0;  // what generated EVs are drawn with
+  bool has_min_active = false;
+  bool has_event_mask = false;
+  friend bool operator==(const NodeEvProfile&, const NodeEvProfile&) = default;
+};
+
+struct NodeCcProfile {
+  ProfileState state = ProfileState::kInit;
+  core::CcProfile cc;
+  bool configured = false;
+};
+
+struct NodeSnapshot {
+  std::uint64_t version = 0;  // grows by one with every change
+  PortMask ports_enabled = PortMask::first(kMaxPorts);
+  std::map<std::uint64_t, EvFormatProfile> formats;
+  std::map<std::uint64_t, NodeEvProfile> ev_profiles;
+  std::map<std::uint64_t, NodeCcProfile> cc_profiles;
+};
+
+// A state change of an EV, told to controllers of any process of this node.
+struct NodeEvEvent {
+  std::uint64_t profile_id = 0;
+  ProfileEv ev;
+  std::uint32_t drop_count = 0;
+  core::EvState state = core::EvState::kGood;
+};
+
+enum class ProfileKind : std::uint8_t { kEv, kCc };
+
+inline constexpr DurationNs kWriterPatienceNs = 30 * kSecondNs;
+
+class NodeState {
+ public:
+  // Creates the directory where there is none. `error` is one line for a person.
+  static std::unique_ptr<NodeState> open(const std::string& directory, std::string& error);
+  ~NodeState();
+  NodeState(const NodeState&) = delete;
+  NodeState& operator=(const NodeState&) = delete;
+
+  // The state as of now; never null. Cheap when nothing changed. Any thread.
+  std::shared_ptr<const NodeSnapshot> snapshot();
+
+  // Applies `change` to a copy of the newest state and makes the copy the state, unless it returns
+  // an errno. Writers of all processes take turns. EPERM without the right to; EBUSY when an EV or
+  // CC profile with users would leave ONLINE; E2BIG beyond the limits above; ETIMEDOUT when another
+  // writer holds the lock for kWriterPatienceNs; ENOTSUP when a newer version wrote the state.
+  int update(const std::function<int(NodeSnapshot&)>& change);
+  // Whether update() would be allowed: 0 or EPERM.
+  int may_update() const;
+
+  // Becomes readable when the state may have changed; call acknowledge_change() then.
+  int change_descriptor() const;
+  void acknowledge_change();
+
+  // Queue pairs of this process that use a profile: +1 and -1. Released by the kernel when the
+  // process dies. in_use() counts the whole node. EINVAL unless the profile is ONLINE; EACCES when
+  // the directory of another user has no users/ that takes us. Look at snapshot() after it, not
+  // before: from then on the profile cannot go away.
+  int add_user(ProfileKind kind, std::uint64_t id);
+  void remove_user(ProfileKind kind, std::uint64_t id);
+  bool in_use(ProfileKind kind, std::uint64_t id);
+
+  // What the queue pairs of this process think of an EV, for queries from any process: the worst
+  // opinion on the node counts. Forgotten when the process dies.
+  void publish_ev_state(std::uint64_t profile_id, const ProfileEv& ev, core::EvState state);
+  core::EvState ev_state(std::uint64_t profile_id, const ProfileEv& ev);
+  // All EVs of a profile that somebody thinks ill of; one entry each.
+  struct EvOpinion {
+    wire::EvValue value;
+    PortId port = kNoPort;
+    core::EvState state = core::EvState::kGood;
+  };
+  std::vector<EvOpinion> ev_opinions(std::uint64_t profile_id);
+
+  // Events go to every listener of the node; a slow listener misses some (counted), nobody waits.
+  // Only those that the profile's event mask selects are sent.
+  void send_event(const NodeEvEvent& event);
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual int descriptor() const = 0;         // readable when there is an event
+    virtual bool next(NodeEvEvent& event) = 0;  // false: none
+    virtual std::uint64_t missed() const = 0;
+  };
+  // None when we may not listen or there is no descriptor left; errno says which.
+  std::unique_ptr<Listener> listen();
+
+ private:
+  struct Impl;
+  explicit NodeState(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mrc::node

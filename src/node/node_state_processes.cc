@@ -1,0 +1,234 @@
+#include "node/node_state_processes.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "wire/icrc.h"
+#include "wire/reader.h"
+#include "wire/writer.h"
+
+namespace mrc::node {
+namespace {
+
+constexpr std::uint32_t kMaxOpinions = 16'384;  // of one process
+constexpr std::size_t kRecordBytes = 64;
+constexpr std::size_t kRecordSumAt = kRecordBytes - 4;
+constexpr unsigned kReadAttempts = 4;
+constexpr const char* kOpinionPrefix = "opinions-";
+
+using Record = std::array<std::byte, kRecordBytes>;
+
+std::string user_prefix(ProfileKind kind, std::uint64_t id) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%s-%016llx-", kind == ProfileKind::kEv ? "ev" : "cc",
+                static_cast<unsigned long long>(id));
+  return text.data();
+}
+
+std::string notice_prefix(ProfileKind kind, std::uint64_t id) {
+  return "leaving-" + user_prefix(kind, id);
+}
+
+bool any_life_file(const std::string& directory, const std::string& prefix) {
+  bool any = false;
+  node_files::for_each_life_file(directory, prefix, [&any](int, std::string_view) {
+    any = true;
+    return false;
+  });
+  return any;
+}
+
+// A directory that is not there or closed to us.
+int no_access(int error) {
+  return error == ENOENT || error == EPERM || error == EROFS ? EACCES : error;
+}
+
+std::uint32_t record_sum(std::span<const std::byte> record) {
+  return ~wire::crc32_update(0xFFFF'FFFF, record.first(kRecordSumAt));
+}
+
+// A record whose state is GOOD is an empty slot.
+Record make_record(std::uint64_t profile_id, std::span<const std::uint8_t> value, PortId port,
+                   core::EvState state) {
+  Record record{};
+  wire::ByteWriter out(record);
+  out.u64(profile_id);
+  out.u8(static_cast<std::uint8_t>(state));
+  out.u8(static_cast<std::uint8_t>(port));
+  out.copy_from(value);
+  out.zeros(kRecordSumAt - out.written());
+  out.u32(record_sum(record));
+  return record;
+}
+
+// False: torn or foreign.
+bool read_record(std::span<const std::byte> bytes, std::uint64_t& profile_id,
+                 NodeState::EvOpinion& out) {
+  wire::ByteReader in(bytes);
+  profile_id = in.u64();
+  const std::uint8_t state = in.u8();
+  const std::uint8_t port = in.u8();
+  in.copy_to(std::span(out.value.bytes));
+  in.skip(in.left() - 4);
+  if (in.u32() != record_sum(bytes)) return false;
+  if (state > static_cast<std::uint8_t>(core::EvState::kDenied) || port > kMaxPorts) return false;
+  out.state = static_cast<core::EvState>(state);
+  out.port = PortId{port};
+  return true;
+}
+
+// Reads the record at `at` again until it is whole; one that never is belongs to nobody.
+bool read_record_again(int fd, std::size_t at, std::uint64_t& profile_id,
+                       NodeState::EvOpinion& out) {
+  for (unsigned attempt = 0; attempt < kReadAttempts; ++attempt) {
+    Record record{};
+    if (pread(fd, record.data(), record.size(), static_cast<off_t>(at)) != kRecordBytes)
+      return false;
+    if (read_record(record, profile_id, out)) return true;
+  }
+  return false;
+}
+
+void merge(std::vector<NodeState::EvOpinion>& all, const NodeState::EvOpinion& opinion) {
+  const auto known = std::find_if(all.begin(), all.end(), [&](const NodeState::EvOpinion& other) {
+    return other.port == opinion.port && other.value == opinion.value;
+  });
+  if (known == all.end()) {
+    all.push_back(opinion);
+  } else {
+    known->state = std::max(known->state, opinion.state);
+  }
+}
+
+void read_opinions(int fd, std::uint64_t wanted, std::vector<NodeState::EvOpinion>& all) {
+  std::vector<std::byte> bytes;
+  if (fd < 0 || node_files::read_all(fd, kMaxOpinions * kRecordBytes, bytes) != 0) return;
+  for (std::size_t at = 0; at + kRecordBytes <= bytes.size(); at += kRecordBytes) {
+    std::uint64_t profile_id = 0;
+    NodeState::EvOpinion opinion;
+    if (!read_record(std::span(bytes).subspan(at, kRecordBytes), profile_id, opinion) &&
+        !read_record_again(fd, at, profile_id, opinion))
+      continue;
+    if (profile_id == wanted && opinion.state != core::EvState::kGood) merge(all, opinion);
+    if (all.size() == kMaxOpinions) return;
+  }
+}
+
+}  // namespace
+
+void ProfileUsers::close(bool ours) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, use] : uses_) {
+    if (ours) unlink(use.path.c_str());
+  }
+  uses_.clear();
+}
+
+int ProfileUsers::add(ProfileKind kind, std::uint64_t id) {
+  {
+    const std::lock_guard lock(mutex_);
+    Use& use = uses_[{kind, id}];
+    if (use.count == 0) {
+      const int error =
+          node_files::create_life_file(directory_, user_prefix(kind, id), use.lock, use.path);
+      if (error != 0) {
+        uses_.erase({kind, id});
+        return no_access(error);
+      }
+    }
+    ++use.count;
+  }
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::nanoseconds(kWriterPatienceNs);
+  while (any_life_file(directory_, notice_prefix(kind, id))) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      remove(kind, id);
+      return ETIMEDOUT;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return 0;
+}
+
+void ProfileUsers::remove(ProfileKind kind, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto use = uses_.find({kind, id});
+  if (use == uses_.end() || --use->second.count > 0) return;
+  unlink(use->second.path.c_str());
+  uses_.erase(use);
+}
+
+bool ProfileUsers::in_use(ProfileKind kind, std::uint64_t id) const {
+  return any_life_file(directory_, user_prefix(kind, id));
+}
+
+int ProfileUsers::withdraw(ProfileKind kind, std::uint64_t id, Withdrawal& out) const {
+  Withdrawal::Notice& notice = out.notices_.emplace_back();
+  return node_files::create_life_file(directory_, notice_prefix(kind, id), notice.lock,
+                                      notice.path);
+}
+
+ProfileUsers::Withdrawal::~Withdrawal() {
+  for (const Notice& notice : notices_) {
+    if (notice.lock.valid()) unlink(notice.path.c_str());
+  }
+}
+
+void EvOpinions::close(bool ours) {
+  const std::lock_guard lock(mutex_);
+  if (file_.valid() && ours) unlink(path_.c_str());
+  file_ = {};
+  slots_.clear();
+}
+
+bool EvOpinions::claim_slot(std::uint32_t& position) {
+  if (!file_.valid() && node_files::create_life_file(directory_, kOpinionPrefix, file_, path_) != 0)
+    return false;
+  if (!free_.empty()) {
+    position = free_.back();
+    free_.pop_back();
+    return true;
+  }
+  if (slot_count_ == kMaxOpinions) return false;
+  position = slot_count_++;
+  return true;
+}
+
+void EvOpinions::publish(std::uint64_t profile_id, const wire::EvValue& value, PortId port,
+                         core::EvState state) {
+  const std::lock_guard lock(mutex_);
+  const Key key{profile_id, port, value.bytes};
+  auto slot = slots_.find(key);
+  if (slot == slots_.end()) {
+    if (state == core::EvState::kGood) return;
+    std::uint32_t position = 0;
+    if (!claim_slot(position)) return;
+    slot = slots_.emplace(key, Slot{position, core::EvState::kGood}).first;
+  }
+  if (slot->second.state == state) return;
+  slot->second.state = state;
+  const Record record = make_record(profile_id, value.bytes, port, state);
+  const auto at = static_cast<off_t>(slot->second.position * kRecordBytes);
+  const bool written = pwrite(file_.get(), record.data(), record.size(), at) == kRecordBytes;
+  if (state == core::EvState::kGood || !written) {
+    free_.push_back(slot->second.position);
+    slots_.erase(slot);
+  }
+}
+
+std::vector<NodeState::EvOpinion> EvOpinions::read(std::uint64_t profile_id) const {
+  std::vector<NodeState::EvOpinion> all;
+  node_files::for_each_life_file(directory_, kOpinionPrefix, [&](int fd, std::string_view) {
+    read_opinions(fd, profile_id, all);
+    return true;
+  });
+  return all;
+}
+
+}  // namespace mrc::node

@@ -1,0 +1,100 @@
+// What the processes of a node say about profiles: who uses which, and what they think of EVs.
+//
+// Everything lies in the directory users/, in files that are locked by the process they belong to;
+// a file without a lock is that of a dead process and is removed by whoever meets it.
+// Threads: any.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "node/node_state.h"
+#include "node/node_state_files.h"
+
+namespace mrc::node {
+
+// One file per profile this process uses, kind and id in its name, however many queue pairs do.
+class ProfileUsers {
+ public:
+  explicit ProfileUsers(std::string directory) : directory_(std::move(directory)) {}
+  // Removes our files, unless we are a child of the process that made them.
+  void close(bool ours);
+
+  // While somebody withdraws the profile, waits for the end of that, at most kWriterPatienceNs.
+  // Whoever looks at the state after this sees what holds as long as the profile is used.
+  int add(ProfileKind kind, std::uint64_t id);
+  void remove(ProfileKind kind, std::uint64_t id);
+  bool in_use(ProfileKind kind, std::uint64_t id) const;
+
+  // Says that profiles are about to leave ONLINE, as long as it lives. A user that comes after this
+  // waits; one that came before is seen by in_use().
+  class Withdrawal {
+   public:
+    Withdrawal() = default;
+    ~Withdrawal();
+    Withdrawal(const Withdrawal&) = delete;
+    Withdrawal& operator=(const Withdrawal&) = delete;
+
+   private:
+    friend class ProfileUsers;
+    struct Notice {
+      node_files::LifeDescriptor lock;
+      std::string path;
+    };
+    std::vector<Notice> notices_;
+  };
+  int withdraw(ProfileKind kind, std::uint64_t id, Withdrawal& out) const;
+
+ private:
+  struct Use {
+    unsigned count = 0;
+    node_files::LifeDescriptor lock;
+    std::string path;
+  };
+  using Key = std::pair<ProfileKind, std::uint64_t>;
+
+  const std::string directory_;
+  std::mutex mutex_;
+  std::map<Key, Use> uses_;
+};
+
+// One file per process with a record for each EV it does not think well of. Records are written in
+// place and carry a checksum, so that a reader notices one that is being written.
+class EvOpinions {
+ public:
+  explicit EvOpinions(std::string directory) : directory_(std::move(directory)) {}
+  void close(bool ours);
+
+  void publish(std::uint64_t profile_id, const wire::EvValue& value, PortId port,
+               core::EvState state);
+  // The worst opinion of all processes for each EV of the profile that has one.
+  std::vector<NodeState::EvOpinion> read(std::uint64_t profile_id) const;
+
+ private:
+  struct Key {
+    std::uint64_t profile_id = 0;
+    PortId port = kNoPort;
+    std::array<std::uint8_t, wire::kEvBytes> value{};
+    // clang-tidy takes the generated comparison for a null pointer.
+    friend auto operator<=>(const Key&, const Key&) = default;  // NOLINT(modernize-use-nullptr)
+  };
+  struct Slot {
+    std::uint32_t position = 0;
+    core::EvState state = core::EvState::kGood;
+  };
+  bool claim_slot(std::uint32_t& position);
+
+  const std::string directory_;
+  std::mutex mutex_;
+  node_files::LifeDescriptor file_;
+  std::string path_;
+  std::map<Key, Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t slot_count_ = 0;
+};
+
+}  // namespace mrc::node

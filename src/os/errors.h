@@ -1,0 +1,33 @@
+// From results inside to errno values outside.
+#pragma once
+
+#include <cerrno>
+
+#include "base/result.h"
+
+namespace mrc::os {
+
+constexpr int errno_of(const Status& status) {
+  switch (status.code()) {
+    case ErrorCode::kOk:
+      return 0;
+    case ErrorCode::kNotFound:
+      return ENOENT;
+    case ErrorCode::kAlreadyExists:
+      return EEXIST;
+    case ErrorCode::kBusy:
+      return EBUSY;
+    case ErrorCode::kNoSpace:
+      return ENOMEM;
+    case ErrorCode::kTooLong:
+      return E2BIG;
+    case ErrorCode::kUnsupported:
+      return EOPNOTSUPP;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kWrongState:
+      break;
+  }
+  return EINVAL;
+}
+
+}  // namespace mrc::os

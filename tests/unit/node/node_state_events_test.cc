@@ -1,0 +1,163 @@
+// Events from any process to any listener.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include "node/node_state.h"
+#include "unit/node/node_state_support.h"
+
+namespace mrc::node {
+namespace {
+
+using core::EvState;
+using test::ChildProcess;
+using test::open_state;
+using test::put_profiles;
+using test::TemporaryDirectory;
+
+constexpr int kPatienceMs = 20'000;
+
+class NodeStateEvents : public testing::Test {
+ protected:
+  NodeStateEvents() {
+    EXPECT_EQ(state_->update([](NodeSnapshot& s) { return put_profiles(s, 1, 4), 0; }), 0);
+  }
+  NodeEvEvent event(std::uint32_t drops) const {
+    return {.profile_id = 1,
+            .ev = state_->snapshot()->ev_profiles.at(1).evs[2],
+            .drop_count = drops,
+            .state = EvState::kAssumedBad};
+  }
+  void set_mask(std::uint32_t mask) {
+    ASSERT_EQ(state_->update([mask](NodeSnapshot& s) {
+      s.ev_profiles[1].event_mask = mask;
+      return 0;
+    }),
+              0);
+  }
+
+  TemporaryDirectory directory_;
+  std::string device_ = directory_ / "mrc0";
+  std::unique_ptr<NodeState> state_ = open_state(device_);
+};
+
+TEST_F(NodeStateEvents, ReachEveryListenerOfTheNodeInOrder) {
+  const auto first = state_->listen();
+  const auto second = open_state(device_)->listen();
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(second, nullptr);
+  ChildProcess sender([&] {
+    const auto own = open_state(device_);
+    for (std::uint32_t i = 0; i < 5; ++i)
+      own->send_event(event(i));
+    return 0;
+  });
+  EXPECT_EQ(sender.wait(), 0);
+  for (NodeState::Listener* listener : {first.get(), second.get()}) {
+    for (std::uint32_t i = 0; i < 5; ++i) {
+      ASSERT_TRUE(test::readable(listener->descriptor(), kPatienceMs));
+      NodeEvEvent got;
+      ASSERT_TRUE(listener->next(got));
+      EXPECT_EQ(got.profile_id, 1u);
+      EXPECT_EQ(got.ev, event(i).ev);
+      EXPECT_EQ(got.drop_count, i);
+      EXPECT_EQ(got.state, EvState::kAssumedBad);
+    }
+    NodeEvEvent none;
+    EXPECT_FALSE(listener->next(none));
+    EXPECT_EQ(listener->missed(), 0u);
+  }
+}
+
+TEST_F(NodeStateEvents, OnlyWhatTheMaskSelectsIsSent) {
+  const auto listener = state_->listen();
+  const auto sent = [&](EvState state) {
+    NodeEvEvent one = event(0);
+    one.state = state;
+    state_->send_event(one);
+    NodeEvEvent got;
+    return listener->next(got);
+  };
+  set_mask(1);
+  EXPECT_TRUE(sent(EvState::kGood));
+  EXPECT_FALSE(sent(EvState::kAssumedBad));
+  set_mask(2);
+  EXPECT_FALSE(sent(EvState::kGood));
+  EXPECT_TRUE(sent(EvState::kAssumedBad));
+  set_mask(0);
+  EXPECT_FALSE(sent(EvState::kAssumedBad));
+  set_mask(3);
+  EXPECT_FALSE(sent(EvState::kSkip));
+  NodeEvEvent unknown = event(0);
+  unknown.profile_id = 99;
+  state_->send_event(unknown);
+  EXPECT_FALSE(listener->next(unknown));
+}
+
+TEST_F(NodeStateEvents, ASlowListenerMissesSomeAndKnowsHowMany) {
+  const auto listener = state_->listen();
+  constexpr std::uint32_t kSent = 20'000;
+  for (std::uint32_t i = 0; i < kSent; ++i)
+    state_->send_event(event(i));
+  std::uint32_t got = 0;
+  NodeEvEvent one;
+  while (listener->next(one))
+    ++got;
+  EXPECT_LT(got, kSent);
+  EXPECT_GT(got, 0u);
+  state_->send_event(event(0));
+  EXPECT_TRUE(listener->next(one));
+  EXPECT_EQ(listener->missed(), kSent - got);
+}
+
+TEST_F(NodeStateEvents, ThePipeOfADeadListenerIsRemovedByTheNextSender) {
+  ChildProcess listener([&] {
+    const auto own = open_state(device_);
+    const auto ear = own->listen();
+    raise(SIGKILL);
+    return 0;
+  });
+  EXPECT_EQ(listener.wait(), -1);
+  EXPECT_EQ(test::entries_in(device_ + "/events"), 1u);
+  state_->send_event(event(0));
+  EXPECT_EQ(test::entries_in(device_ + "/events"), 0u);
+}
+
+TEST_F(NodeStateEvents, AListenerThatGoesLeavesNothing) {
+  auto listener = state_->listen();
+  EXPECT_EQ(test::entries_in(device_ + "/events"), 1u);
+  listener.reset();
+  EXPECT_EQ(test::entries_in(device_ + "/events"), 0u);
+}
+
+TEST_F(NodeStateEvents, AfterNoiseTheNextEventIsReadAllTheSame) {
+  const auto listener = state_->listen();
+  std::string path;
+  for (const auto& entry : std::filesystem::directory_iterator(device_ + "/events"))
+    path = entry.path();
+  const int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  for (std::uint32_t length = 1; length < 300; length += 7) {
+    const std::string noise(length, 'M');
+    ASSERT_EQ(write(fd, noise.data(), length), static_cast<ssize_t>(length));
+    NodeEvEvent got;
+    EXPECT_FALSE(listener->next(got));
+    state_->send_event(event(length));
+    ASSERT_TRUE(listener->next(got)) << length;
+    EXPECT_EQ(got.drop_count, length);
+  }
+  close(fd);
+}
+
+TEST_F(NodeStateEvents, HundredsInARowFit) {
+  const auto listener = state_->listen();
+  for (std::uint32_t i = 0; i < 500; ++i)
+    state_->send_event(event(i));
+  NodeEvEvent got;
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(listener->next(got));
+    ASSERT_EQ(got.drop_count, i);
+  }
+}
+
+}  // namespace
+}  // namespace mrc::node
