@@ -17,6 +17,10 @@ Result<EvProfile> EvProfile::create(std::span<const EvEntry> entries, std::uint3
     }
     profile.ports_ = profile.ports_.with(entry.port);
   }
+  for (unsigned number = 1, plane = 0; number <= kMaxPorts; ++number) {
+    if (!profile.ports_.contains(PortId{static_cast<std::uint8_t>(number)})) continue;
+    profile.plane_of_port_[number - 1] = static_cast<std::uint8_t>(plane++);
+  }
   profile.entries_.assign(entries.begin(), entries.end());
   profile.entropy_mask_ = entropy_mask;
   profile.by_entropy_.resize(entries.size());

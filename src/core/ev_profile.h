@@ -5,6 +5,8 @@
 // caller's business; the core deals in positions and in the 32-bit value that peers echo.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,6 +37,11 @@ class EvProfile {
   PortId port(EvIndex ev) const { return entry(ev).port; }
   PortMask ports() const { return ports_; }
 
+  // Planes are the ports of the profile, numbered from 0 in order of port.
+  unsigned plane_count() const { return static_cast<unsigned>(std::popcount(ports_.bits())); }
+  unsigned plane(PortId port) const { return plane_of_port_[static_cast<unsigned>(port) - 1]; }
+  unsigned plane(EvIndex ev) const { return plane(port(ev)); }
+
   // True when an echoed entropy value is that of `ev`, as far as the network carries it.
   bool matches(EvIndex ev, std::uint32_t entropy) const {
     return ((entry(ev).entropy ^ entropy) & entropy_mask_) == 0;
@@ -57,6 +64,7 @@ class EvProfile {
   std::vector<std::uint16_t> by_entropy_;  // positions in order of masked entropy
   std::uint32_t entropy_mask_ = 0xFFFF'FFFF;
   PortMask ports_;
+  std::array<std::uint8_t, kMaxPorts> plane_of_port_{};
 };
 
 }  // namespace mrc::core

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "base/types.h"
 
@@ -18,39 +19,44 @@ class ProbeTable {
  public:
   struct Probe {
     std::uint16_t id = 0;
-    EvIndex ev = kNoEv;  // kNoEv: free
+    EvIndex ev = kNoEv;
     TimeNs sent_at = 0;
   };
+
+  ProbeTable() { evs_.fill(kNoEv); }
 
   // A probe leaves now on `ev`; it is worth a look after `patience`. The id it carries, below
   // `id_limit`.
   std::uint16_t add(TimeNs now, EvIndex ev, DurationNs patience, std::uint16_t id_limit) {
-    Probe* place = &probes_[0];
-    for (Probe& probe : probes_) {
-      if (probe.ev == kNoEv) {
-        place = &probe;
+    unsigned place = 0;
+    for (unsigned i = 0; i < kMost; ++i) {
+      if (evs_[i] == kNoEv) {
+        place = i;
         break;
       }
-      if (probe.sent_at < place->sent_at) place = &probe;
+      if (sent_at_[i] < sent_at_[place]) place = i;
     }
     last_id_ = static_cast<std::uint16_t>((last_id_ + 1) % id_limit);
-    *place = {.id = last_id_, .ev = ev, .sent_at = now};
+    ids_[place] = last_id_;
+    evs_[place] = ev;
+    sent_at_[place] = now;
     look_at_ = std::min(look_at_, now + patience);
     return last_id_;
   }
 
-  // The probe with this id, which is the caller's to release; none when nobody waits for it.
-  Probe* find(std::uint16_t id) {
-    for (Probe& probe : probes_) {
-      if (probe.ev != kNoEv && probe.id == id) return &probe;
-    }
-    return nullptr;
+  // The probe with this id, nothing when nobody waits for it.
+  std::optional<Probe> find(std::uint16_t id) const {
+    const unsigned place = place_of(id);
+    if (place == kMost) return std::nullopt;
+    return Probe{.id = id, .ev = evs_[place], .sent_at = sent_at_[place]};
   }
-  static void release(Probe& probe) { probe.ev = kNoEv; }
+  void release(std::uint16_t id) {
+    const unsigned place = place_of(id);
+    if (place < kMost) evs_[place] = kNoEv;
+  }
 
   bool empty() const {
-    return std::all_of(probes_.begin(), probes_.end(),
-                       [](const Probe& probe) { return probe.ev == kNoEv; });
+    return std::all_of(evs_.begin(), evs_.end(), [](EvIndex ev) { return ev == kNoEv; });
   }
 
   // When expire() has something to do at the earliest; kNever when nothing waits.
@@ -62,13 +68,13 @@ class ProbeTable {
   void expire(TimeNs now, Judge&& judge) {
     if (now < look_at_) return;
     look_at_ = kNever;
-    for (Probe& probe : probes_) {
-      if (probe.ev == kNoEv) continue;
-      const TimeNs again = judge(probe);
+    for (unsigned i = 0; i < kMost; ++i) {
+      if (evs_[i] == kNoEv) continue;
+      const TimeNs again = judge(Probe{.id = ids_[i], .ev = evs_[i], .sent_at = sent_at_[i]});
       if (again > now) {
         look_at_ = std::min(look_at_, again);
       } else {
-        release(probe);
+        evs_[i] = kNoEv;
       }
     }
   }
@@ -76,7 +82,16 @@ class ProbeTable {
  private:
   static constexpr unsigned kMost = 8;
 
-  std::array<Probe, kMost> probes_;
+  unsigned place_of(std::uint16_t id) const {
+    unsigned place = 0;
+    while (place < kMost && (evs_[place] == kNoEv || ids_[place] != id))
+      ++place;
+    return place;
+  }
+
+  std::array<TimeNs, kMost> sent_at_{};
+  std::array<std::uint16_t, kMost> ids_{};
+  std::array<EvIndex, kMost> evs_;  // kNoEv: free
   std::uint16_t last_id_ = 0x7FFF;  // the first is 0 with a limit of 0x8000
   TimeNs look_at_ = kNever;
 };

@@ -96,15 +96,15 @@ bool Requester::answers_revival(const wire::Sack& sack) {
 
 DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample) {
   if (answers_revival(sack)) return on_revival_answer(now, sack);
-  ProbeTable::Probe* probe = probes_.find(sack.offset_or_probe_id);
-  if (probe == nullptr || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
+  const auto probe = probes_.find(sack.offset_or_probe_id);
+  if (!probe || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
     return DropReason::kUnknownProbe;
   }
   add_rtt_sample(now, probe->sent_at, sack.timestamp_ticks, false, sample);
   tell_path(now, sack, probe->ev);
   if (started_) window_->overtake_until(probe->ev, probe->sent_at);
   losses_.note_arrival(probe->sent_at);
-  ProbeTable::release(*probe);
+  probes_.release(probe->id);
   heard_at_ = now;
   return DropReason::kNone;
 }

@@ -48,7 +48,7 @@ class Qp final : public PathObserver {
 
   std::size_t memory_bytes() const {
     return sizeof(Qp) + requester.memory_bytes() + responder.memory_bytes() +
-           (paths ? sizeof(PathSet) + paths->memory_bytes() : 0);
+           (paths ? paths->memory_bytes() : 0);
   }
 
   const QpConfig config;
@@ -67,12 +67,12 @@ class Qp final : public PathObserver {
   std::uint32_t next_of_peer = kNoSlot;  // the queue pairs of one peer, in the order they came
   std::uint32_t previous_of_peer = kNoSlot;
 
-  bool ack_queued = false;      // a transport ACK waits in the control queue
-  TimeNs acknowledged_at = 0;   // when the last one left
-  TimeNs insists_again_at = 0;  // when an answer may go out in several copies again
+  TimeNs acknowledged_at = 0;     // when the last transport ACK left
+  TimeNs insists_again_at = 0;    // when an answer may go out in several copies again
+  std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart
+  bool ack_queued = false;        // a transport ACK waits in the control queue
   bool completion_queued = false;
   bool planes_changed = false;
-  std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart
 
  private:
   EventLog* events_;

@@ -209,17 +209,16 @@ class Requester {
   SackReader sack_reader_;
   ProbeTable probes_;
 
-  std::uint32_t window_psns_ = 0;
-  bool probing_ = false;  // RTR or RTS
-  bool started_ = false;  // RTS
-
   // Timers.
-  TimeNs activity_at_ = 0;  // last transmission or feedback
-  TimeNs heard_at_ = 0;     // last feedback
-  std::uint32_t tail_probes_ = 0;
+  TimeNs activity_at_ = 0;          // last transmission or feedback
+  TimeNs heard_at_ = 0;             // last feedback
   TimeNs paced_until_ = kNever;     // when the controller's pacing admits the next packet
   std::int64_t settled_bytes_ = 0;  // by the feedback being handled
 
+  std::uint32_t window_psns_ = 0;
+  std::uint32_t tail_probes_ = 0;
+  bool probing_ = false;                // RTR or RTS
+  bool started_ = false;                // RTS
   bool hedged_since_feedback_ = false;  // by the clock
   bool tail_probe_due_ = false;
   bool revival_due_ = false;

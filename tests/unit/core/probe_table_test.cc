@@ -27,13 +27,13 @@ TEST(ProbeTable, NumbersProbesFromZeroAndWraps) {
 TEST(ProbeTable, FindsWhatWaitsOnly) {
   ProbeTable table;
   const std::uint16_t id = add(table, 5, 3);
-  ProbeTable::Probe* probe = table.find(id);
-  ASSERT_NE(probe, nullptr);
+  const std::optional<ProbeTable::Probe> probe = table.find(id);
+  ASSERT_TRUE(probe.has_value());
   EXPECT_EQ(probe->ev, EvIndex{3});
   EXPECT_EQ(probe->sent_at, 5);
-  EXPECT_EQ(table.find(static_cast<std::uint16_t>(id + 1)), nullptr);
-  ProbeTable::release(*probe);
-  EXPECT_EQ(table.find(id), nullptr);
+  EXPECT_FALSE(table.find(static_cast<std::uint16_t>(id + 1)).has_value());
+  table.release(id);
+  EXPECT_FALSE(table.find(id).has_value());
   EXPECT_TRUE(table.empty());
 }
 
@@ -41,9 +41,9 @@ TEST(ProbeTable, ANinthTakesThePlaceOfTheOldest) {
   ProbeTable table;
   for (unsigned i = 0; i < 9; ++i)
     add(table, i, i);
-  EXPECT_EQ(table.find(0), nullptr);
+  EXPECT_FALSE(table.find(0).has_value());
   for (std::uint16_t id = 1; id < 9; ++id)
-    EXPECT_NE(table.find(id), nullptr) << id;
+    EXPECT_TRUE(table.find(id).has_value()) << id;
 }
 
 TEST(ProbeTable, AsksTheJudgeAgainWhenItSays) {

@@ -1,0 +1,72 @@
+// When to probe which bad EV of a queue pair.
+//
+// An EV is due one base period after it went bad, then after 2, 4, 8... base periods up to the cap.
+// All together get at most one probe per quarter of a base period, earliest due first, so hundreds
+// of bad EVs share that rate and none is forgotten: with a base of 12 us and 100 dead EVs each is
+// probed after 300 us at the latest, until its own period is longer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "base/fixed_array.h"
+#include "base/types.h"
+#include "core/ev_profile.h"
+
+namespace mrc::core {
+
+class ProbeSchedule {
+ public:
+  ProbeSchedule(const EvProfile& profile, DurationNs base_ns, DurationNs cap_ns);
+
+  void set_base(DurationNs base_ns) { base_ns_ = base_ns; }
+
+  void add(EvIndex ev, TimeNs now);  // one base period from now, the first of its periods
+  void remove(EvIndex ev);
+  void on_sent(EvIndex ev, TimeNs now);         // the next one follows after twice the period
+  void ask_again_soon(EvIndex ev, TimeNs now);  // within one base period
+  void restart(PortId port, TimeNs now);        // all of the plane are due now, as if newly added
+
+  // Of these ports, which all have an EV on the schedule: the EV whose probe is due, kNoEv when
+  // none is; and when the next one will be, kNever without any port.
+  EvIndex due(TimeNs now, PortMask ports) const;
+  TimeNs next_time(PortMask ports) const;
+
+  std::size_t memory_bytes() const;  // of what it owns
+
+ private:
+  static constexpr unsigned kMaxLevel = 15;
+  static constexpr std::uint16_t kIndexMask = 0xFFF;
+
+  struct Place {
+    std::uint16_t index : 12 = 0;  // in the plane's heap
+    std::uint16_t level : 4 = 0;   // the period is base * 2^level
+  };
+  static_assert(sizeof(Place) == 2 && kMaxEvsPerQp <= 1U << 12);
+  struct Plane {
+    std::uint16_t begin = 0;  // of its part of heap_
+    std::uint16_t size = 0;
+  };
+
+  static constexpr std::size_t index(EvIndex ev) { return static_cast<std::size_t>(ev); }
+  DurationNs period(unsigned level) const;
+  EvIndex first(unsigned port_number) const {
+    return EvIndex{
+        heap_[planes_[profile_->plane(PortId{static_cast<std::uint8_t>(port_number)})].begin]};
+  }
+  void move_to(EvIndex ev, TimeNs due);
+  void put(const Plane& plane, unsigned at, std::uint16_t ev);
+  void settle(const Plane& plane, unsigned at);
+
+  const EvProfile* profile_;
+  FixedArray<TimeNs> due_;          // by EV
+  FixedArray<Place> places_;        // by EV
+  FixedArray<std::uint16_t> heap_;  // EVs: for each plane a binary heap by due time
+  FixedArray<Plane> planes_;
+  DurationNs base_ns_;
+  DurationNs cap_ns_;
+  TimeNs next_allowed_ = std::numeric_limits<TimeNs>::min();
+};
+
+}  // namespace mrc::core

@@ -1,0 +1,103 @@
+// Due times of probes by themselves; PathSet's tests see them at work.
+#include "core/probe_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "unit/core/path_set_fixture.h"
+
+namespace mrc::core {
+namespace {
+
+constexpr DurationNs kBase = 12 * kMicrosecondNs;
+constexpr DurationNs kCap = 10 * kMillisecondNs;
+constexpr PortMask kFirst = PortMask::first(1);
+constexpr PortMask kBoth = PortMask::first(2);
+
+struct Schedule {
+  Schedule(unsigned planes, unsigned evs_per_plane)
+      : profile(striped_profile(planes, evs_per_plane)), probes(profile, kBase, kCap) {}
+  EvProfile profile;
+  ProbeSchedule probes;
+};
+
+TEST(ProbeSchedule, TheFirstIsDueOneBasePeriodAfterItWasAdded) {
+  Schedule schedule(1, 2);
+  EXPECT_EQ(schedule.probes.next_time(PortMask()), kNever);
+  schedule.probes.add(ev_at(1), 1'000);
+  EXPECT_EQ(schedule.probes.next_time(kFirst), 1'000 + kBase);
+  EXPECT_EQ(schedule.probes.due(1'000 + kBase - 1, kFirst), kNoEv);
+  EXPECT_EQ(schedule.probes.due(1'000 + kBase, kFirst), ev_at(1));
+}
+
+TEST(ProbeSchedule, PeriodsDoubleUpToTheCap) {
+  Schedule schedule(1, 1);
+  schedule.probes.add(ev_at(0), 0);
+  TimeNs now = 0;
+  DurationNs expected = kBase;
+  for (unsigned i = 0; i < 14; ++i) {
+    const TimeNs due = schedule.probes.next_time(kFirst);
+    EXPECT_EQ(due - now, expected) << i;
+    now = due;
+    schedule.probes.on_sent(ev_at(0), now);
+    expected = std::min(2 * expected, kCap);
+  }
+  EXPECT_EQ(expected, kCap);
+}
+
+TEST(ProbeSchedule, AllTogetherGetOnePerQuarterOfABasePeriod) {
+  Schedule schedule(2, 50);
+  for (unsigned i = 0; i < 100; ++i)
+    schedule.probes.add(ev_at(i), 0);
+  std::vector<unsigned> probed(100);
+  TimeNs now = kBase;
+  for (unsigned i = 0; i < 100; ++i) {
+    const EvIndex ev = schedule.probes.due(now, kBoth);
+    ASSERT_NE(ev, kNoEv);
+    ++probed[index_of(ev)];
+    schedule.probes.on_sent(ev, now);
+    EXPECT_EQ(schedule.probes.due(now + kBase / 4 - 1, kBoth), kNoEv);
+    now += kBase / 4;
+  }
+  EXPECT_GT(std::count_if(probed.begin(), probed.end(), [](unsigned n) { return n > 0; }), 80);
+}
+
+TEST(ProbeSchedule, TheEarliestOfThePortsAskedFor) {
+  Schedule schedule(2, 2);
+  schedule.probes.add(ev_at(1), 500);  // port 2
+  schedule.probes.add(ev_at(0), 900);  // port 1
+  EXPECT_EQ(schedule.probes.due(kSecondNs, kBoth), ev_at(1));
+  EXPECT_EQ(schedule.probes.due(kSecondNs, kFirst), ev_at(0));
+  schedule.probes.remove(ev_at(1));
+  EXPECT_EQ(schedule.probes.due(kSecondNs, kFirst), ev_at(0));
+}
+
+TEST(ProbeSchedule, AnAnswerBringsTheNextOneForward) {
+  Schedule schedule(1, 1);
+  schedule.probes.add(ev_at(0), 0);
+  for (unsigned i = 1; i < 6; ++i)
+    schedule.probes.on_sent(ev_at(0), kSecondNs * i);
+  const TimeNs answered = 5 * kSecondNs + 10;
+  schedule.probes.ask_again_soon(ev_at(0), answered);
+  EXPECT_EQ(schedule.probes.next_time(kFirst), answered + kBase);
+}
+
+TEST(ProbeSchedule, ARestartMakesThePlaneDueAtOnceWithShortPeriods) {
+  Schedule schedule(2, 2);
+  for (unsigned i = 0; i < 4; ++i) {
+    schedule.probes.add(ev_at(i), 0);
+    for (unsigned sent = 0; sent < 5; ++sent)
+      schedule.probes.on_sent(ev_at(i), 0);
+  }
+  schedule.probes.restart(port_at(1), 7'000);
+  EXPECT_EQ(schedule.probes.next_time(kFirst), 7'000);
+  EXPECT_GT(schedule.probes.next_time(PortMask(0b10)), 7'000);
+  const EvIndex ev = schedule.probes.due(7'000, kFirst);
+  schedule.probes.on_sent(ev, 7'000);
+  schedule.probes.remove(index_of(ev) == 0 ? ev_at(2) : ev_at(0));
+  EXPECT_EQ(schedule.probes.next_time(kFirst), 7'000 + 2 * kBase);
+}
+
+}  // namespace
+}  // namespace mrc::core

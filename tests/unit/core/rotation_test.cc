@@ -1,0 +1,146 @@
+// Zones, turns and SKIP of the rotation by itself; PathSet's tests see it at work.
+#include "core/rotation.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "unit/core/path_set_fixture.h"
+
+namespace mrc::core {
+namespace {
+
+struct Turns {
+  Turns(unsigned planes, unsigned evs_per_plane, unsigned active_evs = 0)
+      : profile(striped_profile(planes, evs_per_plane)), rotation(profile, active_evs, prng) {}
+
+  EvIndex next(unsigned port, EvIndex avoid = kNoEv) {
+    const EvIndex ev = rotation.next(port_at(port), avoid, prng);
+    if (ev != kNoEv) rotation.use(ev);
+    return ev;
+  }
+  std::set<EvIndex> round(unsigned port, unsigned packets) {
+    std::set<EvIndex> used;
+    for (unsigned i = 0; i < packets; ++i)
+      used.insert(next(port));
+    return used;
+  }
+
+  Prng prng{7};
+  EvProfile profile;
+  Rotation rotation;
+};
+
+TEST(Rotation, GivesEveryActiveEvOneTurnARound) {
+  Turns turns(2, 8);
+  EXPECT_EQ(turns.round(1, 8).size(), 8U);
+  EXPECT_EQ(turns.round(2, 8).size(), 8U);
+}
+
+TEST(Rotation, KeepsBackupsOutOfTheTurns) {
+  Turns turns(2, 8, 6);
+  EXPECT_EQ(turns.round(1, 64).size(), 3U);
+  EXPECT_EQ(turns.rotation.in_use_count(), 16U) << "backups are in use, too";
+}
+
+TEST(Rotation, ABackupTakesThePlaceOfWhoLeaves) {
+  Turns turns(1, 4, 2);
+  const std::set<EvIndex> before = turns.round(1, 8);
+  const EvIndex gone = *before.begin();
+  turns.rotation.leave(gone, turns.prng);
+  EXPECT_FALSE(turns.rotation.in_use(gone));
+  const std::set<EvIndex> after = turns.round(1, 8);
+  EXPECT_EQ(after.size(), 2U);
+  EXPECT_FALSE(after.contains(gone));
+}
+
+TEST(Rotation, WhoComesBackIsABackupWhereTheShareIsFull) {
+  Turns turns(1, 4, 2);
+  const EvIndex gone = *turns.round(1, 8).begin();
+  turns.rotation.leave(gone, turns.prng);
+  turns.rotation.join(gone, turns.prng);
+  EXPECT_TRUE(turns.rotation.in_use(gone));
+  EXPECT_FALSE(turns.rotation.is_active(gone));
+}
+
+TEST(Rotation, APortIsInUseWhileOneOfItsEvsIs) {
+  Turns turns(2, 2);
+  turns.rotation.leave(ev_at(0), turns.prng);
+  EXPECT_TRUE(turns.rotation.is_only_one_of_its_plane(ev_at(2)));
+  turns.rotation.leave(ev_at(2), turns.prng);
+  EXPECT_EQ(turns.rotation.ports(), PortMask::of(port_at(2)));
+  turns.rotation.join(ev_at(2), turns.prng);
+  EXPECT_EQ(turns.rotation.ports(), PortMask::first(2));
+}
+
+TEST(Rotation, ReplacesInPlace) {
+  Turns turns(1, 3);
+  turns.rotation.leave(ev_at(1), turns.prng);
+  turns.rotation.replace(ev_at(0), ev_at(1));
+  EXPECT_FALSE(turns.rotation.in_use(ev_at(0)));
+  EXPECT_TRUE(turns.rotation.is_good(ev_at(1)));
+  EXPECT_EQ(turns.rotation.in_use_count(), 2U);
+  EXPECT_EQ(turns.round(1, 8), (std::set<EvIndex>{ev_at(1), ev_at(2)}));
+}
+
+TEST(Rotation, ASkippedEntryLetsAsManyTurnsGoByAsItIsSkipped) {
+  Turns turns(1, 4);
+  turns.round(1, 64);  // a whole number of orders
+  turns.rotation.skip(ev_at(2), 3);
+  turns.rotation.skip(ev_at(2), 1);
+  unsigned used = 0;
+  for (unsigned i = 0; i < 9; ++i)
+    if (turns.next(1) == ev_at(2)) ++used;
+  EXPECT_EQ(used, 0U) << "three rounds of the other three";
+  EXPECT_TRUE(turns.round(1, 4).contains(ev_at(2)));
+}
+
+TEST(Rotation, SkipsNothingThatIsOutOfUse) {
+  Turns turns(1, 2);
+  turns.rotation.leave(ev_at(0), turns.prng);
+  turns.rotation.skip(ev_at(0), 2);
+  EXPECT_FALSE(turns.rotation.is_skipped(ev_at(0)));
+  turns.rotation.join(ev_at(0), turns.prng);
+  EXPECT_TRUE(turns.rotation.is_good(ev_at(0)));
+}
+
+TEST(Rotation, HasNoTurnForTheOnlyOneThatIsAvoided) {
+  Turns turns(1, 1);
+  EXPECT_EQ(turns.next(1, ev_at(0)), kNoEv);
+  EXPECT_EQ(turns.rotation.beside(ev_at(0)), ev_at(0)) << "there is nobody beside it";
+}
+
+TEST(Rotation, PutsABackupInThePlaceOfTheAvoided) {
+  Turns turns(1, 2, 1);
+  const EvIndex active = turns.next(1);
+  EXPECT_NE(turns.rotation.beside(active), active);
+}
+
+TEST(Rotation, ChoosesThePlaneWithTheFewestPackets) {
+  Turns turns(3, 1);
+  for (unsigned i = 0; i < 5; ++i)
+    turns.rotation.charge(port_at(2));
+  turns.rotation.charge(port_at(3));
+  EXPECT_EQ(turns.rotation.least_loaded(PortMask::first(3)), port_at(1));
+  EXPECT_EQ(turns.rotation.least_loaded(PortMask(0b110)), port_at(3));
+  turns.rotation.forgive(port_at(1));
+  EXPECT_EQ(turns.rotation.least_loaded(PortMask::first(3)), port_at(3));
+}
+
+TEST(Rotation, APeekMovesItsOwnCursorOnly) {
+  Turns turns(1, 4);
+  turns.rotation.skip(ev_at(1), 1);
+  std::uint16_t cursor = 0;
+  std::set<EvIndex> seen;
+  for (unsigned i = 0; i < 6; ++i)
+    seen.insert(turns.rotation.peek(0, cursor, false));
+  EXPECT_EQ(seen.size(), 3U) << "not the skipped one";
+  for (unsigned i = 0; i < 4; ++i)
+    seen.insert(turns.rotation.peek(0, cursor, true));
+  EXPECT_EQ(seen.size(), 4U);
+  EXPECT_TRUE(turns.rotation.is_skipped(ev_at(1)));
+}
+
+}  // namespace
+}  // namespace mrc::core
