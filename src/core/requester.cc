@@ -221,33 +221,77 @@ DurationNs Requester::tail_probe_delay() const {
   return std::min(once << std::min<unsigned>(tail_probes_, kMaxBackoffShift), kMaxTailProbeDelayNs);
 }
 
+// Without probes the tail is asked about when the retry timer has expired, and no path is revived.
+[[gnu::always_inline]] inline bool Requester::wakes(Timer timer) const {
+  if (timer == Timer::kTail) return links_.probes && !MRC_BUG(kNoTailProbe);
+  return timer != Timer::kRevival || links_.probes;
+}
+
+// Taken apart by the compiler where the timer is known: deadline() is asked for after every event.
+[[gnu::always_inline]] inline TimeNs Requester::due(Timer timer) const {
+  switch (timer) {
+    case Timer::kProbeAnswer:
+      return probes_.deadline();
+    case Timer::kPacing:
+      return paced_until_;
+    case Timer::kRevival:
+      return revival_due_ ? kNever : links_.paths->next_probe_time();
+    case Timer::kHedge:
+      return hedge_time();
+    case Timer::kTail:
+      return awaiting_feedback() && !tail_probe_due_ ? activity_at_ + tail_probe_delay() : kNever;
+    case Timer::kRetry:
+      if (!messages_.any_unfinished() || MRC_BUG(kNoRetryTimer)) return kNever;
+      return retry_.expiry(pace());
+  }
+  return kNever;
+}
+
+template <Requester::Timer... timers>
+[[gnu::always_inline]] inline TimeNs Requester::earliest() const {
+  TimeNs at = kNever;
+  ((at = wakes(timers) ? std::min(at, due(timers)) : at), ...);
+  return at;
+}
+
 TimeNs Requester::deadline() const {
   if (!probing_) return kNever;
-  TimeNs at = std::min({paced_until_, probes_.deadline(), hedge_time()});
-  if (links_.probes) {
-    if (awaiting_feedback() && !tail_probe_due_ && !MRC_BUG(kNoTailProbe)) {
-      at = std::min(at, activity_at_ + tail_probe_delay());
-    }
-    if (!revival_due_) at = std::min(at, links_.paths->next_probe_time());
-  }
-  if (!messages_.any_unfinished() || MRC_BUG(kNoRetryTimer)) return at;
-  // Mostly something else is due long before, and the interval need not be known.
-  if (at <= retry_.earliest_expiry()) return at;
-  return std::min(at, retry_.expiry(pace()));
+  using enum Timer;
+  const TimeNs at = earliest<kProbeAnswer, kPacing, kRevival, kHedge, kTail>();
+  // Mostly something is due long before the retry timer, and its interval need not be known.
+  return at <= retry_.earliest_expiry() ? at : std::min(at, due(kRetry));
 }
 
 Requester::Verdict Requester::on_timer(TimeNs now) {
-  if (!probing_) return {};
-  expire_probes(now);
-  if (paced_until_ <= now) paced_until_ = kNever;
-  if (links_.paths->next_probe_time() <= now) revival_due_ = true;
-  if (hedge_time() <= now) hedge_by_clock(now);
-  if (awaiting_feedback() && !tail_probe_due_ && now >= activity_at_ + tail_probe_delay()) {
-    tail_probe_due_ = true;
-    ++tail_probes_;
+  Verdict verdict;
+  if (!probing_) return verdict;
+  for (const Timer timer : kTimers) {
+    if (due(timer) <= now) verdict = fire(timer, now);
   }
-  const bool expired = messages_.any_unfinished() && now >= retry_.expiry(pace());
-  if (expired && !MRC_BUG(kNoRetryTimer)) return expire_retry(now);
+  return verdict;
+}
+
+Requester::Verdict Requester::fire(Timer timer, TimeNs now) {
+  switch (timer) {
+    case Timer::kProbeAnswer:
+      expire_probes(now);
+      return {};
+    case Timer::kPacing:
+      paced_until_ = kNever;
+      return {};
+    case Timer::kRevival:
+      revival_due_ = true;
+      return {};
+    case Timer::kHedge:
+      hedge_by_clock(now);
+      return {};
+    case Timer::kTail:
+      tail_probe_due_ = true;
+      ++tail_probes_;
+      return {};
+    case Timer::kRetry:
+      return expire_retry(now);
+  }
   return {};
 }
 

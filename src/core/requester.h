@@ -16,6 +16,7 @@
 // SACK so that these rules can speak.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 
@@ -134,6 +135,23 @@ class Requester {
 
  private:
   static constexpr std::int64_t kPatienceInJitters = 32;
+
+  // What may be due, in the order in which it is looked after.
+  enum class Timer : std::uint8_t {
+    kProbeAnswer,  // a probe of a path in use has waited long enough
+    kPacing,       // the controller admits the next packet
+    kRevival,      // a bad path is to be asked
+    kHedge,        // a packet is unanswered for longer than others: sent again on another path
+    kTail,         // all has been quiet for a few round trips: a probe asks
+    kRetry,        // the last resort: the retry interval is over
+  };
+  static constexpr std::array kTimers = {Timer::kProbeAnswer, Timer::kPacing, Timer::kRevival,
+                                         Timer::kHedge,       Timer::kTail,   Timer::kRetry};
+  TimeNs due(Timer timer) const;  // kNever: not set
+  bool wakes(Timer timer) const;  // false: looked after when something else is due
+  template <Timer... timers>
+  TimeNs earliest() const;
+  Verdict fire(Timer timer, TimeNs now);
 
   // requester.cc
   bool may_send_new() const;
