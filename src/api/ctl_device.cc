@@ -8,6 +8,7 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "api/verbs_types.h"
+#include "os/environment.h"
 #include "os/kernel_random.h"
 
 namespace mrc::api {
@@ -28,7 +29,7 @@ constexpr std::uint32_t kOptions =
 
 // Cards differ in this; a controller can be tried with the value of the card it is meant for.
 std::uint32_t count_align() {
-  const char* text = std::getenv("MRC_EV_COUNT_ALIGN");
+  const char* text = os::environment("MRC_EV_COUNT_ALIGN");
   if (text == nullptr) return 1;
   const std::string_view view(text);
   std::uint32_t align = 0;

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <new>
 
+#include "os/environment.h"
+
 namespace mrc::api {
 namespace {
 
@@ -24,7 +26,7 @@ struct Log {
 };
 
 LogLevel level_from_environment() {
-  const char* text = std::getenv("MRC_LOG_LEVEL");
+  const char* text = os::environment("MRC_LOG_LEVEL");
   if (text == nullptr) return LogLevel::kWarn;
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (std::strcmp(text, kNames.at(i)) == 0) return static_cast<LogLevel>(i);
@@ -33,7 +35,7 @@ LogLevel level_from_environment() {
 }
 
 int file_from_environment() {
-  const char* pattern = std::getenv("MRC_LOG_FILE");
+  const char* pattern = os::environment("MRC_LOG_FILE");
   if (pattern == nullptr || *pattern == '\0') return STDERR_FILENO;
   const int fd = open(log_file_name(pattern).c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC,
                       S_IRUSR | S_IWUSR | S_IRGRP);

@@ -11,6 +11,7 @@
 
 #include "api/log.h"
 #include "api/verbs_types.h"
+#include "os/environment.h"
 
 namespace mrc::api {
 namespace {
@@ -51,7 +52,7 @@ void* search_directories() {
 
 void* find_library() {
   try {
-    const char* named = std::getenv("MRC_LIBIBVERBS");
+    const char* named = os::environment("MRC_LIBIBVERBS");
     void* handle = open_real(named != nullptr ? named : kFileName);
     if (handle == nullptr && named == nullptr) handle = search_directories();
     if (handle == nullptr) log(LogLevel::kDebug, "no other libibverbs on this machine");

@@ -16,6 +16,7 @@
 
 #include "fabric/input_error.h"
 #include "lab/net_namespace.h"
+#include "os/environment.h"
 
 namespace mrc::lab {
 namespace {
@@ -53,7 +54,7 @@ bool same_file(int descriptor, const std::string& path) {
 }  // namespace
 
 std::string Directory::default_base() {
-  const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
+  const char* const runtime = os::environment("XDG_RUNTIME_DIR");
   if (runtime != nullptr && runtime[0] == '/') return std::string(runtime) + "/mrc-lab";
   return "/tmp/mrc-lab-" + std::to_string(::geteuid());
 }

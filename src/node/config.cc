@@ -13,6 +13,7 @@
 #include "node/config_draft.h"
 #include "node/config_toml.h"
 #include "os/descriptor.h"
+#include "os/environment.h"
 
 namespace mrc::node {
 namespace {
@@ -51,7 +52,7 @@ class Environment {
 
   // Null when not set or empty.
   const char* get(const char* name) {
-    const char* const value = ::secure_getenv(name);
+    const char* const value = os::environment(name);
     if (value == nullptr || value[0] == '\0') return nullptr;
     used_.push_back(std::string(name) + " set by environment to " + value);
     return value;
@@ -154,8 +155,8 @@ std::string add_files(Environment& environment, DeviceDrafts& drafts) {
   if (only != nullptr) return add_file(only, true, drafts);
   std::string error = add_file(kSystemFile, false, drafts);
   if (!error.empty()) return error;
-  const char* const config_home = ::secure_getenv("XDG_CONFIG_HOME");
-  const char* const home = ::secure_getenv("HOME");
+  const char* const config_home = os::environment("XDG_CONFIG_HOME");
+  const char* const home = os::environment("HOME");
   if (config_home != nullptr && config_home[0] == '/') {
     return add_file(std::string(config_home) + "/mrc/mrc.toml", false, drafts);
   }

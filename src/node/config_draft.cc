@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "os/environment.h"
 #include "os/interfaces.h"
 #include "os/socket_address.h"
 
@@ -23,7 +24,7 @@ std::string text_of(const wire::IpAddress& address) {
 std::string default_directory(const std::string& name) {
   std::string system = "/run/mrc/" + name;
   if (::access(system.c_str(), F_OK) == 0 || ::geteuid() == 0) return system;
-  const char* const runtime = ::secure_getenv("XDG_RUNTIME_DIR");
+  const char* const runtime = os::environment("XDG_RUNTIME_DIR");
   if (runtime != nullptr && runtime[0] == '/') return std::string(runtime) + "/mrc/" + name;
   return "/tmp/mrc-" + std::to_string(::geteuid()) + "/" + name;
 }

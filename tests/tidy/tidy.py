@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 
+import class_size
 import cpp_text
 
 FOLDERS = ["include", "src", "plugins", "tools", "tests", "fuzz", "bench"]
@@ -19,6 +20,50 @@ DATA_FOLDERS = {"corpus", "seeds", "node_modules"}
 MAX_COLUMNS = 100
 MAX_FILE_LINES = 799
 MAX_FUNCTION_LINES = 70
+# Of a class with methods; values without any may be as long as what they describe.
+MAX_FIELDS = 20
+MAX_METHODS = 40
+
+# (fields, methods) of classes beyond that, and why.
+LARGE_CLASSES = {
+    "Requester": (23, 70, "the sending half of the protocol; its state is in eight components"),
+    "Responder": (24, 40, "the receiving half of the protocol"),
+    "Endpoint::Impl": (20, 57, "the inside of the engine, spread over four files by direction"),
+    "PathSet": (20, 50, "one name for what four components do"),
+    "Rotation": (20, 50, "half of the methods are one line"),
+    "SendWindow": (20, 43, "two orders over one array of records, each with its own questions"),
+    "Nscc": (31, 40, "the published algorithm with its own names"),
+    "Engine": (44, 86, "pumping and waking are to be taken apart"),
+    "QueuePairImpl": (22, 41, "both sides of the lock between program and engine"),
+    "Simulation": (21, 40, "owner of a run and of all that takes part in it"),
+}
+
+# The only file that may read the environment, see os/environment.h.
+ENVIRONMENT = "src/os/environment.cc"
+GETENV = re.compile(r"\b(secure_)?getenv\b")
+
+# Modules in which every .cc has a test of its name, and what tests the others.
+MIRRORED = {"core", "fabric"}
+TESTED_ELSEWHERE = {
+    "src/core/endpoint_ops.cc": "port_status_test.cc, tests/script/cases/endpoint",
+    "src/core/endpoint_qp.cc": "state_table_test.cc, tests/script/cases/lifecycle",
+    "src/core/endpoint_rx.cc": "tests/script/cases/sack, hostile",
+    "src/core/endpoint_tx.cc": "tests/script/cases/paths",
+    "src/core/event.cc": "tests/script",
+    "src/core/feedback.cc": "tests/script/cases/sack, nack",
+    "src/core/probes.cc": "probe_table_test.cc, tests/script/cases/paths",
+    "src/core/requester.cc": "send_test.cc, tests/script/cases/segmentation, retry",
+    "src/core/resend.cc": "loss_detector_test.cc, tests/script/cases/loss",
+    "src/core/responder.cc": "tests/script/cases/placement, immediate, window",
+    "src/core/work.cc": "tests/script",
+    "src/core/cc/congestion.cc": "nscc_test.cc",
+    "src/core/cc/none.cc": "cc_none_test.cc",
+    "src/core/cc/nscc_parameters.cc": "nscc_test.cc",
+    "src/fabric/fault_parse.cc": "fault_plan_test.cc",
+    "src/fabric/node_text.cc": "export_test.cc",
+    "src/fabric/toml_file.cc": "topology_file_test.cc",
+    "src/fabric/topology_options.cc": "tests of tools/mrc",
+}
 
 # What each module may include besides itself.
 CORE = {"base", "wire", "core"}
@@ -85,6 +130,41 @@ def check_lines(lines, is_cpp):
             yield number, "commented-out code"
 
 
+def check_classes(path, text):
+    if path.parts[0] not in ("src", "plugins", "tools"):
+        return
+    for number, name, fields, methods in class_size.classes(text):
+        if methods == 0:
+            continue
+        most_fields, most_methods, _ = LARGE_CLASSES.get(name, (MAX_FIELDS, MAX_METHODS, ""))
+        if fields > most_fields:
+            yield number, f"{name} has {fields} fields, at most {most_fields}"
+        if methods > most_methods:
+            yield number, f"{name} has {methods} methods, at most {most_methods}"
+
+
+def check_environment(path, text):
+    if path.parts[0] not in ("src", "plugins", "tools") or path.as_posix() == ENVIRONMENT:
+        return
+    for number, line in enumerate(cpp_text.blank(text).splitlines(), 1):
+        if GETENV.search(line):
+            yield number, "the environment is read by os::environment() alone"
+
+
+def check_mirrors(files):
+    """Yields (path, message) for each source without a test of its name."""
+    tests = {path.as_posix() for path in files if path.as_posix().startswith("tests/unit/")}
+    for path in files:
+        if path.parts[0] != "src" or path.parts[1] not in MIRRORED or path.suffix != ".cc":
+            continue
+        test = f"tests/unit/{path.parts[1]}/{path.stem}_test.cc"
+        listed = path.as_posix() in TESTED_ELSEWHERE
+        if test not in tests and not listed:
+            yield path, f"no test {test}"
+        if test in tests and listed:
+            yield path, f"has {test} and need not be listed as tested elsewhere"
+
+
 def check_text(path, text):
     """Yields (line number, message) for each violation; path is relative to the source root."""
     lines = text.splitlines()
@@ -97,6 +177,8 @@ def check_text(path, text):
     if not is_cpp:
         return
     yield from check_includes(path, lines)
+    yield from check_classes(path, text)
+    yield from check_environment(path, text)
     # The installed C headers use guards, which every C compiler knows.
     if path.suffix == ".h" and path.parts[0] != "include":
         if not re.search(r"^#pragma once$", text, re.M):
@@ -119,9 +201,12 @@ def source_files(root):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    files = violations = 0
-    for relative in source_files(root):
-        files += 1
+    files = list(source_files(root))
+    violations = 0
+    for relative, message in check_mirrors(files):
+        print(f"{relative}:1: {message}")
+        violations += 1
+    for relative in files:
         try:
             text = (root / relative).read_text(encoding="utf-8")
         except UnicodeDecodeError:
@@ -131,7 +216,7 @@ def main():
         for number, message in check_text(relative, text):
             print(f"{relative}:{number}: {message}")
             violations += 1
-    print(f"tidy: {files} files, {violations} violations")
+    print(f"tidy: {len(files)} files, {violations} violations")
     return 1 if violations else 0
 
 

@@ -4,6 +4,7 @@
 import pathlib
 import unittest
 
+import class_size
 import cpp_text
 import tidy
 
@@ -38,6 +39,41 @@ class Includes(unittest.TestCase):
             ("plugins/nccl/a.cc", "mrc.h"),
         ]:
             self.assertEqual(messages(path, f'#include "{target}"\n'), [], (path, target))
+
+
+class Classes(unittest.TestCase):
+    def test_fields_and_methods_are_counted(self):
+        text = (
+            "class A : public B {\n public:\n  explicit A(int x) : x_(x) {}\n"
+            "  A(const A&) = delete;\n"
+            "  int f() const { return g(1) + x_; }\n  template <typename T>\n  void g(T t);\n"
+            "  static constexpr int kMost = 3;\n  enum class E { kA, kB };\n"
+            "  struct Row { int a = 0; int b : 3 = 0; };\n"
+            " private:\n  std::function<void(int)> call_;\n  int x_ = f(3);\n"
+            "  std::array<int, 3> list_{};\n  using T = int;\n};\n"
+        )
+        sizes = {name: (fields, methods) for _, name, fields, methods in class_size.classes(text)}
+        self.assertEqual(sizes, {"A": (3, 3), "Row": (2, 0)})
+
+    def test_large_ones_fail(self):
+        fields = "".join(f"  int a{i}_;\n" for i in range(21))
+        methods = "".join(f"  int b{i}();\n" for i in range(41))
+        self.assertTrue(messages("src/base/a.cc", f"class A {{\n  int f();\n{fields}}};\n"))
+        self.assertTrue(messages("src/base/a.cc", f"class A {{\n{methods}}};\n"))
+        self.assertEqual(messages("src/base/a.cc", f"struct A {{\n{fields}}};\n"), [])
+        self.assertEqual(messages("tests/a.cc", f"class A {{\n{methods}}};\n"), [])
+
+    def test_the_environment_is_read_in_one_place(self):
+        line = 'const char* a = std::getenv("A");\n'
+        self.assertTrue(messages("src/api/a.cc", line))
+        self.assertTrue(messages("tools/mrc/a.cc", line.replace("getenv", "secure_getenv")))
+        self.assertEqual(messages(tidy.ENVIRONMENT, line), [])
+        self.assertEqual(messages("src/api/a.cc", "// getenv is refused\n"), [])
+
+    def test_every_source_has_a_test_of_its_name(self):
+        paths = [pathlib.PurePath(p) for p in ("src/core/a.cc", "src/core/b.cc", "src/nic/c.cc",
+                                               "tests/unit/core/a_test.cc")]
+        self.assertEqual([p.as_posix() for p, _ in tidy.check_mirrors(paths)], ["src/core/b.cc"])
 
 
 class Lines(unittest.TestCase):

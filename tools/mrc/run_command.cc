@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "os/environment.h"
+
 #include "command.h"
 
 namespace mrc::tool {
@@ -53,7 +55,7 @@ CLI::App* RunCommand::declare(CLI::App& program) {
 
 // Where the libraries lie beside this program: in a build tree or where they were installed.
 fs::path library_folder() {
-  if (const char* named = std::getenv("MRC_LIBRARY_DIR")) return named;
+  if (const char* named = os::environment("MRC_LIBRARY_DIR")) return named;
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const char* folder : {MRC_LIBRARY_FOLDER, "../../lib", "../lib"}) {
@@ -65,7 +67,7 @@ fs::path library_folder() {
 
 // What was set before stays, behind ours.
 void RunCommand::put(const char* name, const std::string& first) {
-  const char* before = std::getenv(name);
+  const char* before = os::environment(name);
   const std::string value = before == nullptr || *before == '\0' ? first : first + ":" + before;
   if (print_) {
     fmt::print("export {}='{}'\n", name, value);

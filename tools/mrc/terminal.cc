@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "os/environment.h"
+
 namespace mrc::tool {
 namespace {
 
@@ -19,8 +21,8 @@ constexpr std::chrono::seconds kProgressAfter{2};
 constexpr std::chrono::milliseconds kProgressPeriod{200};
 
 bool wants_colours(bool is_tty) {
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
+  const char* no_color = os::environment("NO_COLOR");
+  const char* term = os::environment("TERM");
   const bool refused = no_color != nullptr && *no_color != '\0';
   return is_tty && !refused && (term == nullptr || std::string_view(term) != "dumb");
 }

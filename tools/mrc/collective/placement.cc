@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "os/environment.h"
 #include "peer/failure.h"
 
 namespace mrc::tool::collective {
@@ -37,7 +38,7 @@ unsigned read_number(std::string_view text, std::string_view where, unsigned mos
 }
 
 std::optional<unsigned> from_environment(const char* name) {
-  const char* const text = std::getenv(name);
+  const char* const text = os::environment(name);
   if (text == nullptr || *text == '\0') return std::nullopt;
   return read_number(text, name, kMaxRanks);
 }
@@ -112,9 +113,9 @@ Placement PlacementFlags::resolve() const {
   bool has_ranks = app_->count("--ranks") > 0;
   if (!root_.empty()) {
     read_root(root_, place);
-  } else if (const char* master = std::getenv("MASTER_ADDR")) {
+  } else if (const char* master = os::environment("MASTER_ADDR")) {
     place.root_host = master;
-    if (const char* port = std::getenv("MASTER_PORT"))
+    if (const char* port = os::environment("MASTER_PORT"))
       place.root_port = static_cast<std::uint16_t>(read_number(port, "MASTER_PORT", UINT16_MAX));
   }
   if (!hosts_.empty()) {
