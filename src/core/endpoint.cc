@@ -97,8 +97,8 @@ void Endpoint::on_timer(TimeNs now) {
   while (e.timers.earliest() <= now) {
     Qp& qp = *e.qps[e.timers.earliest_slot()];
     if (qp.requester.deadline() <= now) {
-      const Requester::Verdict verdict = qp.requester.on_timer(now);
-      if (verdict.fatal) e.fail(qp, verdict.status, verdict.culprit);
+      const Requester::Outcome result = qp.requester.on_timer(now);
+      if (result.fatal) e.fail(qp, result.status, result.at_fault);
       e.doubt_ports(qp);
       e.unpark(qp);
       e.after_event(qp);

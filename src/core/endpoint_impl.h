@@ -47,7 +47,7 @@ struct Endpoint::Impl {
   DurationNs base_rtt_ns(const Qp& qp);
   void detach_peer(Qp& qp);
   void leave_live(Qp& qp);
-  void fail(Qp& qp, CompletionStatus status, Sequence culprit = SendWindow::kEnd);
+  void fail(Qp& qp, CompletionStatus status, Sequence at_fault = SendWindow::kEnd);
   void forget_work(Qp& qp);
   CcGroup& group(const Qp& qp) {
     return peers[qp.peer].groups[static_cast<std::size_t>(qp.init.cc.algorithm)];
@@ -65,16 +65,16 @@ struct Endpoint::Impl {
   DropReason on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
   void refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                      Psn psn);
-  void check_way_back(TimeNs now, Qp& qp);
+  void check_reverse_path(TimeNs now, Qp& qp);
   void note_question(Qp& qp);
   DropReason on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp);
-  void settle_verdict(Qp& qp, const Requester::Verdict& verdict);
+  void settle_result(Qp& qp, const Requester::Outcome& result);
   DropReason dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                       RxResult& result);
   void queue_answer(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                     const Answer& answer);
   void queue_ack(TimeNs now, Qp& qp, PortId port);
-  bool queue_insistently(const ControlEntry& entry, Qp& qp);
+  bool queue_with_copies(const ControlEntry& entry, Qp& qp);
   bool queue_control(const ControlEntry& entry);
   void after_event(Qp& qp);
   void after_receive(Qp& qp);

@@ -181,7 +181,7 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   ControlEntry entry;
   entry.kind = ControlEntry::Kind::kEndpointResponse;
   entry.op = request.op;
-  // The way back: the port it came in on, or any that is up.
+  // The reverse path: the port it came in on, or any that is up.
   const PortMask up = ports.ours();
   entry.port = up.contains(arrival.port) || up.empty()
                    ? arrival.port

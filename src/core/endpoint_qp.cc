@@ -254,11 +254,11 @@ void Endpoint::Impl::detach_peer(Qp& qp) {
 
 // --- Failure ---
 
-void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence culprit) {
+void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence at_fault) {
   if (qp.state == QpState::kError) return;
   leave_live(qp);
   unpark(qp);
-  qp.requester.stop(status, culprit);
+  qp.requester.stop(status, at_fault);
   qp.responder.stop();
   qp.state = QpState::kError;
   timers.set(qp.slot, kNever);
@@ -313,9 +313,9 @@ Status Endpoint::refuse_send(TimeNs now, QpNumber number, Psn psn) {
   Qp* qp = impl_->find(number);
   if (qp == nullptr) return no_such_qp();
   impl_->events.set_time(now);
-  const Requester::Verdict verdict = qp->requester.refuse(now, psn);
-  if (verdict.drop != DropReason::kNone) return {ErrorCode::kNotFound, "no such packet"};
-  impl_->settle_verdict(*qp, verdict);
+  const Requester::Outcome result = qp->requester.refuse(now, psn);
+  if (result.drop != DropReason::kNone) return {ErrorCode::kNotFound, "no such packet"};
+  impl_->settle_result(*qp, result);
   return {};
 }
 

@@ -8,7 +8,7 @@ namespace mrc::core {
 namespace {
 
 constexpr unsigned kAnswersInDoubt = 16;
-constexpr DurationNs kMinWayBackCheckNs = 20 * kMicrosecondNs;
+constexpr DurationNs kMinReverseCheckNs = 20 * kMicrosecondNs;
 
 }  // namespace
 
@@ -76,7 +76,7 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
   const bool duplicate = result.drop == DropReason::kDuplicate;
   if (duplicate) note_question(qp);
   if (result.drop == DropReason::kNone && !packet.bth.retransmission) qp.paths->on_peer_progress();
-  if (result.drop == DropReason::kNone || duplicate) check_way_back(now, qp);
+  if (result.drop == DropReason::kNone || duplicate) check_reverse_path(now, qp);
   after_receive(qp);
   return result;
 }
@@ -96,17 +96,18 @@ void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wir
 void Endpoint::Impl::note_question(Qp& qp) {
   qp.paths->on_asked_again();
   // One at a time: a peer that does the same must not keep both asking for ever.
-  if (qp.paths->answers_in_doubt() && !qp.requester.probe_pending()) qp.requester.check_way_back();
+  if (qp.paths->answers_in_doubt() && !qp.requester.probe_pending())
+    qp.requester.check_reverse_path();
 }
 
 // One probe per round trip and peer, whichever of its queue pairs it falls to.
-void Endpoint::Impl::check_way_back(TimeNs now, Qp& qp) {
+void Endpoint::Impl::check_reverse_path(TimeNs now, Qp& qp) {
   Peer& peer = peers[qp.peer];
-  if (now < peer.way_back_check_at) return;
+  if (now < peer.reverse_check_at) return;
   // The first packet only starts the clock: a short exchange needs no check.
-  if (peer.way_back_check_at > 0 && !qp.requester.check_way_back()) return;
-  peer.way_back_check_at =
-      now + std::max({qp.requester.rtt().smoothed(), kMinWayBackCheckNs, config.jitter_ns});
+  if (peer.reverse_check_at > 0 && !qp.requester.check_reverse_path()) return;
+  peer.reverse_check_at =
+      now + std::max({qp.requester.rtt().smoothed(), kMinReverseCheckNs, config.jitter_ns});
 }
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
@@ -127,7 +128,7 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   entry.timestamp = probe->timestamp;
   entry.entropy = arrival.entropy;
   entry.arrived_at = now;
-  if (!queue_insistently(entry, qp)) return DropReason::kQueueFull;
+  if (!queue_with_copies(entry, qp)) return DropReason::kQueueFull;
   // A sender that lost our transport ACK asks in this way. One that left just now is on its way.
   const bool on_its_way = config.jitter_ns > 0 && now - qp.acknowledged_at < config.jitter_ns;
   if (!on_its_way && qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
@@ -144,23 +145,23 @@ DropReason Endpoint::Impl::on_feedback(TimeNs now, const wire::Packet& packet, Q
   const bool expected = qp.state == QpState::kReadyToSend ||
                         (qp.state == QpState::kReadyToReceive && sack != nullptr);
   if (!expected) return DropReason::kQpNotReady;
-  Requester::Verdict verdict;
+  Requester::Outcome result;
   if (sack != nullptr) {
-    verdict.drop = qp.requester.on_sack(now, *sack);
+    result.drop = qp.requester.on_sack(now, *sack);
   } else if (const auto* nack = std::get_if<wire::Nack>(&packet.body)) {
-    verdict = qp.requester.on_nack(now, *nack);
+    result = qp.requester.on_nack(now, *nack);
   } else if (const auto* ack = std::get_if<wire::Ack>(&packet.body)) {
-    verdict = qp.requester.on_ack(now, packet.bth.psn, *ack);
+    result = qp.requester.on_ack(now, packet.bth.psn, *ack);
   } else {
     return DropReason::kUnknownQp;  // endpoint operations go to QPN 2
   }
-  settle_verdict(qp, verdict);
-  return verdict.drop;
+  settle_result(qp, result);
+  return result.drop;
 }
 
-void Endpoint::Impl::settle_verdict(Qp& qp, const Requester::Verdict& verdict) {
-  if (verdict.fatal) {
-    fail(qp, verdict.status, verdict.culprit);
+void Endpoint::Impl::settle_result(Qp& qp, const Requester::Outcome& result) {
+  if (result.fatal) {
+    fail(qp, result.status, result.at_fault);
     return;
   }
   scheduler.wake_first(group(qp).waiting);
@@ -204,7 +205,7 @@ void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire
     entry.entropy = arrival.entropy;
     entry.arrived_at = now;
     if (entry.kind == kNak) {
-      queue_insistently(entry, qp);
+      queue_with_copies(entry, qp);
     } else {
       queue_control(entry);
     }
@@ -223,14 +224,14 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
   qp.ack_queued = queue_control(entry);
 }
 
-// An answer that may be the only one to come for long. Where the way back is in doubt it is tried
-// on several paths, once per round trip: whoever asks all the time gets no more for it.
-bool Endpoint::Impl::queue_insistently(const ControlEntry& entry, Qp& qp) {
+// An answer that may be the only one to come for long. Where the reverse path is in doubt it is
+// tried on several paths, once per round trip: whoever asks all the time gets no more for it.
+bool Endpoint::Impl::queue_with_copies(const ControlEntry& entry, Qp& qp) {
   const TimeNs now = entry.arrived_at;
-  const bool insists = qp.paths->in_doubt() && now >= qp.insists_again_at;
-  if (insists)
-    qp.insists_again_at = now + std::max(qp.requester.rtt().smoothed(), kMinWayBackCheckNs);
-  if (control.push_copies(entry, insists ? std::min(kAnswersInDoubt, qp.paths->size()) : 1)) {
+  const bool copies = qp.paths->in_doubt() && now >= qp.copies_again_at;
+  if (copies)
+    qp.copies_again_at = now + std::max(qp.requester.rtt().smoothed(), kMinReverseCheckNs);
+  if (control.push_copies(entry, copies ? std::min(kAnswersInDoubt, qp.paths->size()) : 1)) {
     return true;
   }
   ++counters.control_dropped;

@@ -159,7 +159,7 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
     if (!MRC_BUG(kInFlightLeaks)) links_.cc->on_left_network(packet.nominal_bytes);
     settled_bytes_ += packet.nominal_bytes;
   }
-  // After a wrong verdict on the path is taken back: then it is not lost, but late it is.
+  // After a wrong result on the path is taken back: then it is not lost, but late it is.
   if (late > 0) links_.paths->on_late(packet.ev, late);
   window_->acknowledge(seq);
   losses_.note_acknowledged();
@@ -198,17 +198,17 @@ void Requester::note_life(TimeNs now) {
 void Requester::note_feedback(TimeNs now) {
   note_life(now);
   activity_at_ = now;
-  tail_probe_due_ = hedged_since_feedback_ = false;
+  tail_probe_due_ = speculated_since_feedback_ = false;
 }
 
-Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
+Requester::Outcome Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   const Sequence seq = sequence_near(window_->oldest(), nack.psn);
   const bool outstanding = window_->contains(seq);
   if (nack.reason == wire::NackReason::kUnexpectedEvent) {
     // The peer has failed. A probe is refused with the cumulative PSN, just below the window.
     if (!outstanding && seq + 1 != window_->oldest()) return {.drop = DropReason::kStaleFeedback};
-    return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .culprit = seq};
+    return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .at_fault = seq};
   }
   if (!outstanding || MRC_BUG(kIgnoresNacks)) return {.drop = DropReason::kStaleFeedback};
   const PacketRecord packet = window_->record(seq);
@@ -230,20 +230,20 @@ Requester::Verdict Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   return {};
 }
 
-Requester::Verdict Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) {
+Requester::Outcome Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   if (ack.syndrome == wire::kSyndromeAck) {
     const DropReason drop = acknowledge(now, psn, ack.msn);
-    return drop == DropReason::kNone ? check_refused() : Verdict{.drop = drop};
+    return drop == DropReason::kNone ? check_refused() : Outcome{.drop = drop};
   }
-  Verdict verdict{.fatal = true};
-  verdict.culprit = sequence_near(window_->oldest(), psn);
-  if (!status_of_nak(ack.syndrome, verdict.status)) return {.drop = DropReason::kBadHeaderField};
-  if (!peer_lives_on(verdict.status)) {
-    const bool ours = unfinished_message_with(verdict.culprit) != MessageQueue::kNone;
-    return ours ? verdict : Verdict{.drop = DropReason::kStaleFeedback};
+  Outcome result{.fatal = true};
+  result.at_fault = sequence_near(window_->oldest(), psn);
+  if (!status_of_nak(ack.syndrome, result.status)) return {.drop = DropReason::kBadHeaderField};
+  if (!peer_lives_on(result.status)) {
+    const bool ours = unfinished_message_with(result.at_fault) != MessageQueue::kNone;
+    return ours ? result : Outcome{.drop = DropReason::kStaleFeedback};
   }
-  const Verdict refused = refuse_message(now, verdict.culprit, verdict.status);
+  const Outcome refused = refuse_message(now, result.at_fault, result.status);
   if (refused.drop == DropReason::kNone) note_feedback(now);
   return refused;
 }

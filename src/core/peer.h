@@ -26,8 +26,8 @@ struct Peer {
   std::uint32_t first_qp = kNoSlot;
   std::uint32_t last_qp = kNoSlot;
 
-  // When the way back to it may be probed next; 0 before anything came from it.
-  TimeNs way_back_check_at = 0;
+  // When the reverse path to it may be probed next; 0 before anything came from it.
+  TimeNs reverse_check_at = 0;
 
   // News about our ports take the paths of its queue pairs in turn: the one whose turn was last.
   std::uint32_t status_qp = kNoSlot;

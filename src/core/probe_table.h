@@ -1,5 +1,5 @@
-// Probes whose silence speaks against their path: those that ask about a tail or about the way back
-// (docs/adr/0007). Probes of abandoned paths are not kept here; they carry their EV in the id.
+// Probes whose silence speaks against their path: those that ask about a tail or about the reverse
+// path (docs/adr/0007). Probes of abandoned paths are not kept here; they carry their EV in the id.
 //
 // Owns the ids given out and the few probes that wait for an answer. At most eight do; a ninth
 // takes the place of the oldest, of which nothing is concluded then. Sends nothing and judges no

@@ -131,7 +131,7 @@ void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev) {
 // P1: while we receive but send nothing, a probe now and then checks a path that our SACKs may
 // take; a silent one is not used for them any more. With data of our own on the way its feedback
 // does this.
-bool Requester::check_way_back() {
+bool Requester::check_reverse_path() {
   if (!probing_ || awaiting_feedback()) return false;
   reverse_check_due_ = true;
   return true;

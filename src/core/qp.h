@@ -68,7 +68,7 @@ class Qp final : public PathObserver {
   std::uint32_t previous_of_peer = kNoSlot;
 
   TimeNs acknowledged_at = 0;     // when the last transport ACK left
-  TimeNs insists_again_at = 0;    // when an answer may go out in several copies again
+  TimeNs copies_again_at = 0;     // when an answer may go out in several copies again
   std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart
   bool ack_queued = false;        // a transport ACK waits in the control queue
   bool completion_queued = false;

@@ -51,12 +51,12 @@ void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLi
   started_ = true;
 }
 
-void Requester::stop(CompletionStatus status, Sequence culprit) {
-  const std::uint64_t blamed = unfinished_message_with(culprit);
+void Requester::stop(CompletionStatus status, Sequence at_fault) {
+  const std::uint64_t blamed = unfinished_message_with(at_fault);
   if (started_) links_.cc->on_left_network(window_->in_flight_bytes());
-  messages_.flush({.status = status, .message = blamed, .oldest = culprit != kNobody});
+  messages_.flush({.status = status, .message = blamed, .oldest = at_fault != kNobody});
   started_ = probing_ = false;
-  hedged_since_feedback_ = tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
+  speculated_since_feedback_ = tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
 
 void Requester::reset() {
@@ -102,7 +102,7 @@ Sequence Requester::resend_end() const {
 }
 
 // A packet may be SACKed and its operation refused later, so its message decides.
-Requester::Verdict Requester::refuse_message(TimeNs now, Sequence refused,
+Requester::Outcome Requester::refuse_message(TimeNs now, Sequence refused,
                                              CompletionStatus status) {
   const std::uint64_t number = unfinished_message_with(refused);
   if (number == MessageQueue::kNone) return {.drop = DropReason::kStaleFeedback};
@@ -113,15 +113,15 @@ Requester::Verdict Requester::refuse_message(TimeNs now, Sequence refused,
   return check_refused();
 }
 
-Requester::Verdict Requester::refuse(TimeNs now, Psn psn) {
+Requester::Outcome Requester::refuse(TimeNs now, Psn psn) {
   if (!started_) return {.drop = DropReason::kQpNotReady};
   return refuse_message(now, sequence_near(window_->oldest(), psn),
                         CompletionStatus::kLocalProtection);
 }
 
-Requester::Verdict Requester::check_refused() const {
+Requester::Outcome Requester::check_refused() const {
   if (!messages_.refused_is_due()) return {};
-  return {.fatal = true, .status = messages_.refused_for(), .culprit = messages_.refused_from()};
+  return {.fatal = true, .status = messages_.refused_for(), .at_fault = messages_.refused_from()};
 }
 
 void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq,
@@ -236,8 +236,8 @@ DurationNs Requester::tail_probe_delay() const {
       return paced_until_;
     case Timer::kRevival:
       return revival_due_ ? kNever : links_.paths->next_probe_time();
-    case Timer::kHedge:
-      return hedge_time();
+    case Timer::kSpeculation:
+      return speculation_time();
     case Timer::kTail:
       return awaiting_feedback() && !tail_probe_due_ ? activity_at_ + tail_probe_delay() : kNever;
     case Timer::kRetry:
@@ -257,21 +257,21 @@ template <Requester::Timer... timers>
 TimeNs Requester::deadline() const {
   if (!probing_) return kNever;
   using enum Timer;
-  const TimeNs at = earliest<kProbeAnswer, kPacing, kRevival, kHedge, kTail>();
+  const TimeNs at = earliest<kProbeAnswer, kPacing, kRevival, kSpeculation, kTail>();
   // Mostly something is due long before the retry timer, and its interval need not be known.
   return at <= retry_.earliest_expiry() ? at : std::min(at, due(kRetry));
 }
 
-Requester::Verdict Requester::on_timer(TimeNs now) {
-  Verdict verdict;
-  if (!probing_) return verdict;
+Requester::Outcome Requester::on_timer(TimeNs now) {
+  Outcome result;
+  if (!probing_) return result;
   for (const Timer timer : kTimers) {
-    if (due(timer) <= now) verdict = fire(timer, now);
+    if (due(timer) <= now) result = fire(timer, now);
   }
-  return verdict;
+  return result;
 }
 
-Requester::Verdict Requester::fire(Timer timer, TimeNs now) {
+Requester::Outcome Requester::fire(Timer timer, TimeNs now) {
   switch (timer) {
     case Timer::kProbeAnswer:
       expire_probes(now);
@@ -282,8 +282,8 @@ Requester::Verdict Requester::fire(Timer timer, TimeNs now) {
     case Timer::kRevival:
       revival_due_ = true;
       return {};
-    case Timer::kHedge:
-      hedge_by_clock(now);
+    case Timer::kSpeculation:
+      resend_speculatively(now);
       return {};
     case Timer::kTail:
       tail_probe_due_ = true;
@@ -299,7 +299,7 @@ Requester::Verdict Requester::fire(Timer timer, TimeNs now) {
 // towards the same peer may hold for as long as they try themselves, asks with a probe: 40 queue
 // pairs to a peer that is gone find out together and not one after the other, and while the peer
 // answers none of them gives up for want of a turn.
-Requester::Verdict Requester::expire_retry(TimeNs now) {
+Requester::Outcome Requester::expire_retry(TimeNs now) {
   const TimeNs sent_before = now - retry_.base_ns(pace());
   const bool waits = wants_to_send() && !MRC_BUG(kWaitingNeverAsks);
   if (waits && !awaiting_feedback()) tail_probe_due_ = true;

@@ -74,11 +74,11 @@ class Requester {
   void start_probing(const RequesterLinks& links, DurationNs base_rtt_ns);
   // RTS. Allocates the window and the messages. The same holds for the links.
   void start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links);
-  // Error: everything in flight leaves the controller's books; the message holding `culprit` (or,
+  // Error: everything in flight leaves the controller's books; the message holding `at_fault` (or,
   // with kEnd, the oldest unfinished one; with kNobody, none) gets `status`, the others are
   // flushed.
   static constexpr Sequence kNobody = SendWindow::kEnd - 1;
-  void stop(CompletionStatus status, Sequence culprit = SendWindow::kEnd);
+  void stop(CompletionStatus status, Sequence at_fault = SendWindow::kEnd);
   // RESET: forgets everything, posted work included.
   void reset();
 
@@ -104,24 +104,24 @@ class Requester {
 
   // Feedback. `drop` is kNone when the packet was of use.
   DropReason on_sack(TimeNs now, const wire::Sack& sack);
-  struct Verdict {
+  struct Outcome {
     DropReason drop = DropReason::kNone;
-    bool fatal = false;  // the queue pair must fail with `status`, blamed on `culprit`
+    bool fatal = false;  // the queue pair must fail with `status`, blamed on `at_fault`
     CompletionStatus status = CompletionStatus::kSuccess;
-    Sequence culprit = SendWindow::kEnd;
+    Sequence at_fault = SendWindow::kEnd;
   };
-  Verdict on_nack(TimeNs now, const wire::Nack& nack);
-  Verdict on_ack(TimeNs now, Psn psn, const wire::Ack& ack);
-  Verdict on_timer(TimeNs now);
+  Outcome on_nack(TimeNs now, const wire::Nack& nack);
+  Outcome on_ack(TimeNs now, Psn psn, const wire::Ack& ack);
+  Outcome on_timer(TimeNs now);
   // The payload of a packet in flight could not be read, so that it has not left.
-  Verdict refuse(TimeNs now, Psn psn);
+  Outcome refuse(TimeNs now, Psn psn);
   TimeNs deadline() const;
 
   // A probe other than those of abandoned paths is on its way.
   bool probe_pending() const { return !probes_.empty(); }
-  // Data came in on this queue pair: asks for a probe of the way back, unless data of our own does
-  // that anyway (false).
-  bool check_way_back();
+  // Data came in on this queue pair: asks for a probe of the reverse path, unless data of our own
+  // does that anyway (false).
+  bool check_reverse_path();
 
   bool has_completion() const { return messages_.has_completion(); }
   bool pop_completion(Completion& out) { return messages_.pop_completion(out); }
@@ -141,17 +141,17 @@ class Requester {
     kProbeAnswer,  // a probe of a path in use has waited long enough
     kPacing,       // the controller admits the next packet
     kRevival,      // a bad path is to be asked
-    kHedge,        // a packet is unanswered for longer than others: sent again on another path
+    kSpeculation,  // a packet is unanswered for longer than others: sent again on another path
     kTail,         // all has been quiet for a few round trips: a probe asks
     kRetry,        // the last resort: the retry interval is over
   };
   static constexpr std::array kTimers = {Timer::kProbeAnswer, Timer::kPacing, Timer::kRevival,
-                                         Timer::kHedge,       Timer::kTail,   Timer::kRetry};
+                                         Timer::kSpeculation, Timer::kTail,   Timer::kRetry};
   TimeNs due(Timer timer) const;  // kNever: not set
   bool wakes(Timer timer) const;  // false: looked after when something else is due
   template <Timer... timers>
   TimeNs earliest() const;
-  Verdict fire(Timer timer, TimeNs now);
+  Outcome fire(Timer timer, TimeNs now);
 
   // requester.cc
   bool may_send_new() const;
@@ -167,9 +167,9 @@ class Requester {
   // What may be sent again ends here.
   Sequence resend_end() const;
   // The message of a packet that was refused ends the queue pair when its turn comes.
-  Verdict refuse_message(TimeNs now, Sequence refused, CompletionStatus status);
+  Outcome refuse_message(TimeNs now, Sequence refused, CompletionStatus status);
   // Fatal once all before the refused message is complete.
-  Verdict check_refused() const;
+  Outcome check_refused() const;
   bool awaiting_feedback() const {
     return started_ && (window_->in_flight() > 0 || messages_.any_unacknowledged());
   }
@@ -182,7 +182,7 @@ class Requester {
   bool may_be_away(DurationNs silence) const {
     return silence < kPatienceInJitters * links_.jitter_ns;
   }
-  Verdict expire_retry(TimeNs now);
+  Outcome expire_retry(TimeNs now);
   void give_up_unanswered(TimeNs now, TimeNs sent_before);
 
   // feedback.cc
@@ -203,8 +203,8 @@ class Requester {
   // resend.cc
   LossDetector::Situation situation() const;
   void detect_losses(TimeNs now, const SackView& view);
-  TimeNs hedge_time() const;
-  void hedge_by_clock(TimeNs now);
+  TimeNs speculation_time() const;
+  void resend_speculatively(TimeNs now);
   void queue_resend(TimeNs now, Sequence seq, ResendReason reason);
   void note_spurious(const PacketRecord& packet, TimeNs now);
 
@@ -235,9 +235,9 @@ class Requester {
 
   std::uint32_t window_psns_ = 0;
   std::uint32_t tail_probes_ = 0;
-  bool probing_ = false;                // RTR or RTS
-  bool started_ = false;                // RTS
-  bool hedged_since_feedback_ = false;  // by the clock
+  bool probing_ = false;                    // RTR or RTS
+  bool started_ = false;                    // RTS
+  bool speculated_since_feedback_ = false;  // by the clock
   bool tail_probe_due_ = false;
   bool revival_due_ = false;
   bool reverse_check_due_ = false;

@@ -52,10 +52,10 @@ void Requester::detect_losses(TimeNs now, const SackView& view) {
 }
 
 // At the end of the work nothing may come that tells of a late packet. So in silence, for longer
-// than paths differ, the clock hedges one, and no other before the next feedback, which tells about
-// them.
-TimeNs Requester::hedge_time() const {
-  if (!messages_.all_segmented() || hedged_since_feedback_ || !started_) return kNever;
+// than paths differ, the clock sends one again on speculation, and no other before the next
+// feedback, which tells about them.
+TimeNs Requester::speculation_time() const {
+  if (!messages_.all_segmented() || speculated_since_feedback_ || !started_) return kNever;
   if (window_->in_flight() == 0 || !rtt_.has_sample()) return kNever;
   const PacketRecord& packet = window_->record(window_->earliest_sent());
   if (packet.transmissions > 1) return kNever;
@@ -63,8 +63,8 @@ TimeNs Requester::hedge_time() const {
          LossDetector::path_spread({.rtt = &rtt_, .jitter_ns = links_.jitter_ns});
 }
 
-void Requester::hedge_by_clock(TimeNs now) {
-  hedged_since_feedback_ = true;
+void Requester::resend_speculatively(TimeNs now) {
+  speculated_since_feedback_ = true;
   queue_resend(now, window_->earliest_sent(), ResendReason::kLate);
 }
 

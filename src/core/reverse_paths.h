@@ -1,4 +1,4 @@
-// Which EV a packet takes that is not data: answers, probes of the way back, port status.
+// Which EV a packet takes that is not data: answers, probes of the reverse path, port status.
 //
 // Nothing tells the fate of an answer, so its path cannot be judged by what happens to it. What is
 // known is the last sign of life: an EV whose packet was acknowledged or whose probe was answered.
