@@ -52,8 +52,8 @@ void Requester::detect_losses(TimeNs now, const SackView& view) {
 }
 
 // At the end of the work nothing may come that tells of a late packet. So in silence, for longer
-// than paths differ, the clock sends one again on speculation, and no other before the next
-// feedback, which tells about them.
+// than paths differ, one is sent again on speculation, and no other before the next feedback, which
+// tells about them.
 TimeNs Requester::speculation_time() const {
   if (!messages_.all_segmented() || speculated_since_feedback_ || !started_) return kNever;
   if (window_->in_flight() == 0 || !rtt_.has_sample()) return kNever;
