@@ -15,43 +15,20 @@ class Actions {
  public:
   Actions(std::vector<FaultAction>& out, Picoseconds end_ps) : out_(out), end_ps_(end_ps) {}
 
-  void add(const Fault& fault, std::uint32_t position, Picoseconds time_ps, FaultAction::Kind kind,
-           double value = 0) {
-    if (time_ps > end_ps_) return;
+  void add(const Fault& fault, FaultAction action) {
+    if (action.time_ps > end_ps_) return;
     if (out_.size() + fault.links.size() > kMaxActions)
       throw InputError("fault '" + fault.text + "': it changes links too often to be executed");
-    for (const LinkId link : fault.links)
-      out_.push_back({time_ps, link, kind, value, position});
+    for (const LinkId link : fault.links) {
+      action.link = link;
+      out_.push_back(action);
+    }
   }
 
  private:
   std::vector<FaultAction>& out_;
   Picoseconds end_ps_;
 };
-
-struct Change {
-  FaultAction::Kind begin;
-  FaultAction::Kind end;
-  double healthy;  // value of the end
-};
-
-Change change_of(FaultKind kind) {
-  using Kind = FaultAction::Kind;
-  switch (kind) {
-    case FaultKind::kDown:
-    case FaultKind::kFlap:
-      return {Kind::kDown, Kind::kUp, 0};
-    case FaultKind::kRate:
-      return {Kind::kRate, Kind::kRate, 1};
-    case FaultKind::kLoss:
-      return {Kind::kLoss, Kind::kLoss, 0};
-    case FaultKind::kCorrupt:
-      return {Kind::kCorrupt, Kind::kCorrupt, 0};
-    case FaultKind::kBlackHole:
-      return {Kind::kBlackHoleOn, Kind::kBlackHoleOff, 0};
-  }
-  return {Kind::kDown, Kind::kUp, 0};
-}
 
 }  // namespace
 
@@ -73,6 +50,11 @@ const char* fault_kind_name(FaultKind kind) {
   return "?";
 }
 
+FaultAction begin_of(const Fault& fault, std::uint32_t position) {
+  const FaultKind kind = fault.kind == FaultKind::kFlap ? FaultKind::kDown : fault.kind;
+  return {.kind = kind, .value = fault.value, .fault = position};
+}
+
 std::vector<FaultAction> timeline(const std::vector<Fault>& plan, Picoseconds end_ps) {
   // Times in a plan are below 2e18 ps; so far ahead no sum of them overflows.
   end_ps = std::min(end_ps, kForever / 2);
@@ -80,18 +62,22 @@ std::vector<FaultAction> timeline(const std::vector<Fault>& plan, Picoseconds en
   Actions add(actions, end_ps);
   for (std::uint32_t i = 0; i < plan.size(); ++i) {
     const Fault& fault = plan[i];
-    const Change change = change_of(fault.kind);
+    const bool flaps = fault.kind == FaultKind::kFlap;
+    FaultAction action = begin_of(fault, i);
     const Picoseconds over_ps = fault.duration_ps > kForever - fault.start_ps
                                     ? kForever
                                     : fault.start_ps + fault.duration_ps;
     Picoseconds begin_ps = fault.start_ps;
     // A flap begins again after each time up; everything else begins once.
     while (begin_ps < over_ps && begin_ps <= end_ps) {
-      const bool flaps = fault.kind == FaultKind::kFlap;
       const Picoseconds healed_ps =
           flaps ? std::min(begin_ps + fault.flap_down_ps, over_ps) : over_ps;
-      add.add(fault, i, begin_ps, change.begin, fault.value);
-      if (healed_ps != kForever) add.add(fault, i, healed_ps, change.end, change.healthy);
+      action.time_ps = begin_ps;
+      action.begins = true;
+      add.add(fault, action);
+      action.time_ps = healed_ps;
+      action.begins = false;
+      if (healed_ps != kForever) add.add(fault, action);
       if (!flaps) break;
       begin_ps = healed_ps + fault.flap_up_ps;
     }

@@ -47,27 +47,22 @@ Fault parse_fault(std::string_view text, const Topology& topology);
 std::vector<Fault> parse_fault_file(std::string_view text, const std::string& origin,
                                     const Topology& topology);
 
-// A change of one link at one time. A plan is executed by applying its actions in order.
+// One fault begins or ends on one link. What that makes of the link is told by LinkFaults
+// (link_condition.h), the same for everybody who executes a plan.
 struct FaultAction {
-  enum class Kind : std::uint8_t {
-    kDown,
-    kUp,
-    kRate,
-    kLoss,
-    kCorrupt,
-    kBlackHoleOn,
-    kBlackHoleOff
-  };
   Picoseconds time_ps = 0;
   LinkId link = kNoLink;
-  Kind kind = Kind::kDown;
-  double value = 0;         // kRate: share of nominal (1 = healthy), kLoss, kCorrupt: probability
+  FaultKind kind = FaultKind::kDown;  // a flap is a row of kDown
+  bool begins = true;
+  double value = 0;         // that of the fault, at its begin and at its end
   std::uint32_t fault = 0;  // position in the plan
 };
+static_assert(sizeof(FaultAction) <= 32);  // a plan may have 8 million of them
+
+// The begin of a fault, with neither time nor link.
+FaultAction begin_of(const Fault& fault, std::uint32_t position);
 
 // All actions up to `end_ps` (flaps repeat until then), sorted by time, then by position.
-// Overlapping faults on one link are counted by whoever executes them: a link is up when nothing
-// holds it down.
 std::vector<FaultAction> timeline(const std::vector<Fault>& plan, Picoseconds end_ps);
 
 }  // namespace mrc::fabric

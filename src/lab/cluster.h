@@ -42,7 +42,7 @@ class Cluster final : public Testbed {
   std::uint64_t stop_capture(CaptureId id) override;
 
   LinkCounters counters(LinkId link) const override { return network_.counters(link); }
-  std::string condition(LinkId link) const override { return network_.condition(link); }
+  std::string condition(LinkId link) const override { return network_.condition_in_words(link); }
   std::optional<Picoseconds> offered_after(LinkId link) const override {
     return network_.offered_after(link);
   }

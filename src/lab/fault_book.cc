@@ -11,48 +11,6 @@ using fabric::Picoseconds;
 
 constexpr Picoseconds kUnrollPs = 100'000'000'000;  // of a flap, at a time
 
-bool ends(const FaultAction& action) {
-  switch (action.kind) {
-    case FaultAction::Kind::kDown:
-    case FaultAction::Kind::kBlackHoleOn:
-      return false;
-    case FaultAction::Kind::kUp:
-    case FaultAction::Kind::kBlackHoleOff:
-      return true;
-    case FaultAction::Kind::kRate:
-      return action.value == 1;
-    case FaultAction::Kind::kLoss:
-    case FaultAction::Kind::kCorrupt:
-      break;
-  }
-  return action.value == 0;
-}
-
-FaultAction ending(const fabric::Fault& fault, fabric::LinkId link) {
-  using Kind = FaultAction::Kind;
-  FaultAction action{.link = link};
-  switch (fault.kind) {
-    case fabric::FaultKind::kDown:
-    case fabric::FaultKind::kFlap:
-      action.kind = Kind::kUp;
-      break;
-    case fabric::FaultKind::kRate:
-      action.kind = Kind::kRate;
-      action.value = 1;
-      break;
-    case fabric::FaultKind::kLoss:
-      action.kind = Kind::kLoss;
-      break;
-    case fabric::FaultKind::kCorrupt:
-      action.kind = Kind::kCorrupt;
-      break;
-    case fabric::FaultKind::kBlackHole:
-      action.kind = Kind::kBlackHoleOff;
-      break;
-  }
-  return action;
-}
-
 Picoseconds end_of(const fabric::Fault& fault) {
   return fault.duration_ps > fabric::kForever - fault.start_ps ? fabric::kForever
                                                                : fault.start_ps + fault.duration_ps;
@@ -95,23 +53,14 @@ bool FaultBook::next(Picoseconds now, FaultAction& action) {
   actions_.erase(actions_.begin());
   Known& known = faults_.at(action.fault);
   --known.pending;
-  if (ends(action)) {
-    known.active.erase(action.link);
-    restore_value(action);
-  } else {
+  if (action.begins) {
     known.active.insert(action.link);
+  } else {
+    known.active.erase(action.link);
   }
   if (known.pending == 0 && known.unrolled_ps < end_of(known.fault)) unroll(action.fault, known);
   forget_if_over(action.fault);
   return true;
-}
-
-void FaultBook::restore_value(FaultAction& action) const {
-  for (const auto& [number, known] : faults_) {
-    if (!known.active.contains(action.link)) continue;
-    if (ending(known.fault, action.link).kind == action.kind && known.fault.value > 0)
-      action.value = known.fault.value;
-  }
 }
 
 void FaultBook::forget_if_over(std::uint32_t number) {
@@ -142,7 +91,9 @@ unsigned FaultBook::heal(std::span<const fabric::LinkId> links, Picoseconds now,
         ++link;
         continue;
       }
-      FaultAction action = ending(known.fault, *link);
+      FaultAction action = fabric::begin_of(known.fault, at->first);
+      action.begins = false;
+      action.link = *link;
       action.time_ps = now;
       actions.push_back(action);
       link = known.active.erase(link);

@@ -2,7 +2,8 @@
 // its time, and taken back at will.
 //
 // Faults are fabric::Fault values; their times count from when they were added. Times here are
-// picoseconds of the lab's clock. Not thread safe.
+// picoseconds of the lab's clock. The book knows when faults begin and end; what they make of a
+// link is fabric::LinkFaults' business. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,6 @@ class FaultBook {
   std::vector<Entry> entries() const;
 
  private:
-  using Kind = fabric::FaultAction::Kind;
   struct Known {
     fabric::Fault fault;                  // with its start on the lab's clock
     std::set<fabric::LinkId> active;      // links it does something to now
@@ -48,8 +48,6 @@ class FaultBook {
 
   // Puts the actions of a fault on the list, of a flap those of the next while.
   void unroll(std::uint32_t number, Known& known);
-  // When one of several faults of a kind with a value ends, another one's value holds.
-  void restore_value(fabric::FaultAction& action) const;
   void forget_if_over(std::uint32_t number);
 
   std::map<std::uint32_t, Known> faults_;  // by number, in order of adding

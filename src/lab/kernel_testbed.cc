@@ -38,8 +38,7 @@ KernelTestbed::KernelTestbed(const ClusterOptions& options)
     : Testbed(options.topology),
       world_(routing(), options.namespace_prefix, SwitchKind::kKernel),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      filters_(can_filter()),
-      links_(topology().link_count()) {
+      filters_(can_filter()) {
   for (const std::string& text : options.fault_plan)
     add_fault(text);
 }
@@ -86,24 +85,16 @@ bool KernelTestbed::step() {
   return false;
 }
 
-void KernelTestbed::note(const fabric::FaultAction& action) {
-  using Kind = fabric::FaultAction::Kind;
-  LinkState& link = links_[index(action.link)];
-  if (action.kind == Kind::kDown) ++link.down;
-  if (action.kind == Kind::kUp) --link.down;
-  if (action.kind == Kind::kBlackHoleOn) ++link.black_holes;
-  if (action.kind == Kind::kBlackHoleOff) --link.black_holes;
-  if (action.kind == Kind::kLoss) link.loss = action.value;
-  if (action.kind == Kind::kRate) link.rate_share = action.value;
+LinkId KernelTestbed::home_of(LinkId link) const {
+  return world_.plan().leaves_home(link) ? link : topology().reverse(link);
 }
 
 // All at once, so that a cable is not taken down one direction after the other.
 void KernelTestbed::apply(const std::vector<fabric::FaultAction>& actions) {
   std::set<LinkId> touched;
   for (const fabric::FaultAction& action : actions) {
-    note(action);
-    const bool leaves = world_.plan().leaves_home(action.link);
-    touched.insert(leaves ? action.link : topology().reverse(action.link));
+    faults_now_.apply(action);
+    touched.insert(home_of(action.link));
   }
   for (const LinkId home : touched)
     reconcile(home);
@@ -111,16 +102,15 @@ void KernelTestbed::apply(const std::vector<fabric::FaultAction>& actions) {
 
 void KernelTestbed::reconcile(LinkId home) {
   const LinkId back = topology().reverse(home);
-  const bool down = links_[index(home)].down > 0 && links_[index(back)].down > 0;
+  const CableOrder order =
+      order_for(faults_now_.of(home).condition(), faults_now_.of(back).condition());
   CableState& cable = cables_[home];
   cable.trouble.clear();
   try {
-    if (down != cable.is_down) set_cable(home, down);
-    cable.is_down = down;
-    for (const LinkId link : {home, back}) {
-      set_loss(link, down);
-      set_rate(link);
-    }
+    if (order.down != cable.done.down) set_cable(home, order.down);
+    cable.done.down = order.down;
+    set_direction(home, order.home, cable.done.home);
+    set_direction(back, order.back, cable.done.back);
   } catch (const std::runtime_error& error) {
     cable.trouble = error.what();
   }
@@ -132,22 +122,18 @@ void KernelTestbed::set_cable(LinkId home, bool down) {
   if (!down) NetnsWorld::ip(end.name_space, world_.plan().port_setup(end));
 }
 
-void KernelTestbed::set_loss(LinkId link, bool whole_cable_down) {
-  LinkState& state = links_[index(link)];
-  const bool nothing_passes = (state.down > 0 && !whole_cable_down) || state.black_holes > 0;
-  const double loss = nothing_passes ? 1 : state.loss;
-  if (loss == state.done_loss) return;
-  const CableEnd end = world_.plan().home_end(link);
-  NetnsWorld::tc(end.name_space, set_filter(end.port, world_.plan().leaves_home(link), loss));
-  state.done_loss = loss;
-}
-
-void KernelTestbed::set_rate(LinkId link) {
-  LinkState& state = links_[index(link)];
-  if (state.rate_share == state.done_rate_share) return;
-  NetnsWorld::tc(world_.plan().sending_end(link).name_space,
-                 world_.plan().rate_setup(link, state.rate_share));
-  state.done_rate_share = state.rate_share;
+void KernelTestbed::set_direction(LinkId link, const DirectionOrder& order, DirectionOrder& done) {
+  if (order.filtered != done.filtered) {
+    const CableEnd end = world_.plan().home_end(link);
+    NetnsWorld::tc(end.name_space,
+                   set_filter(end.port, world_.plan().leaves_home(link), order.filtered));
+    done.filtered = order.filtered;
+  }
+  if (order.rate_share != done.rate_share) {
+    NetnsWorld::tc(world_.plan().sending_end(link).name_space,
+                   world_.plan().rate_setup(link, order.rate_share));
+    done.rate_share = order.rate_share;
+  }
 }
 
 CaptureId KernelTestbed::start_capture(const std::string& target, const CaptureOptions& options) {
@@ -195,23 +181,15 @@ LinkCounters KernelTestbed::counters(LinkId link) const {
 }
 
 std::string KernelTestbed::condition(LinkId link) const {
-  const LinkState& state = links_[index(link)];
-  const LinkId home = world_.plan().leaves_home(link) ? link : topology().reverse(link);
-  const auto cable = cables_.find(home);
+  const auto cable = cables_.find(home_of(link));
   if (cable != cables_.end() && !cable->second.trouble.empty())
     return "not as asked: " + cable->second.trouble;
-  std::string text;
-  const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (state.down > 0) add("down");
-  if (state.rate_share != 1) add(fmt::format("rate {:g} %", state.rate_share * 100));
-  if (state.loss > 0) add(fmt::format("loss {:g} %", state.loss * 100));
-  if (state.black_holes > 0) add("black hole");
-  return text;
+  return fabric::in_words(faults_now_.of(link).condition());
 }
 
 bool KernelTestbed::carrier(unsigned plane, unsigned host) const {
   const auto cable = cables_.find(topology().host_down(plane, host));
-  return cable == cables_.end() || !cable->second.is_down;
+  return cable == cables_.end() || !cable->second.done.down;
 }
 
 }  // namespace mrc::lab

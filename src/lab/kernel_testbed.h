@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/cable_order.h"
 #include "lab/cluster.h"
 #include "lab/kernel_capture.h"
 #include "lab/netns_world.h"
@@ -40,34 +41,25 @@ class KernelTestbed final : public Testbed {
   std::string host_space(unsigned host) const override { return world_.plan().host_space(host); }
 
  private:
-  // What faults want of one direction, and what was done about it.
-  struct LinkState {
-    std::uint32_t down = 0;
-    std::uint32_t black_holes = 0;
-    double loss = 0;
-    double rate_share = 1;
-    double done_loss = 0;
-    double done_rate_share = 1;
-  };
   struct CableState {
-    bool is_down = false;
+    CableOrder done;
     std::string trouble;  // why the system did not do what was asked
   };
 
   void check(const fabric::Fault& fault) const override;
   void apply(const std::vector<fabric::FaultAction>& actions) override;
-  void note(const fabric::FaultAction& action);
   // Makes a cable what the faults want it to be; `home` is the direction that leaves its home end.
   void reconcile(LinkId home);
   void set_cable(LinkId home, bool down);
-  void set_loss(LinkId link, bool whole_cable_down);
-  void set_rate(LinkId link);
+  // `done` follows what the kernel was made to do.
+  void set_direction(LinkId link, const DirectionOrder& order, DirectionOrder& done);
+  LinkId home_of(LinkId link) const;
   bool can_filter() const;
 
   NetnsWorld world_;
   os::Descriptor epoll_;
   bool filters_ = false;
-  std::vector<LinkState> links_;
+  fabric::FabricFaults faults_now_;
   std::map<LinkId, CableState> cables_;
   std::map<std::string, std::map<std::string, InterfaceCounters>> counters_;  // space, interface
   std::map<CaptureId, std::unique_ptr<KernelCapture>> captures_;

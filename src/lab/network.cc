@@ -1,11 +1,7 @@
 #include "lab/network.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <numeric>
-
-#include "base/assert.h"
 
 namespace mrc::lab {
 namespace {
@@ -128,7 +124,7 @@ Picoseconds Network::next_event() const {
 void Network::arrive(const Arrival& arrival) {
   advance(arrival.at, arrival.link);
   const LinkState& l = links_[index(arrival.link)];
-  if (arrival.life != l.life) {
+  if (l.faulty && !faults_.of(arrival.link).delivers(arrival.at)) {
     drop(arrival.link, DropCause::kDown, arrival.frame);
     return;
   }
@@ -150,12 +146,12 @@ void Network::arrive(const Arrival& arrival) {
 void Network::enqueue(Picoseconds now, Picoseconds earliest, LinkId link, FrameId frame) {
   advance(now, link);
   LinkState& l = links_[index(link)];
-  if (l.down > 0) {
+  if (l.faulty && is_down(link)) {
     note_offer(now, link, frame);
     drop(link, DropCause::kDown, frame);
     return;
   }
-  if (l.impaired && !survives(now, link, frame)) return;
+  if (l.faulty && condition(link).spoils() && !survives(now, link, frame)) return;
   bool control = false;
   if (!admit(link, frame, control)) return;
   append(control ? l.control : l.data, frame);
@@ -177,16 +173,16 @@ std::optional<Picoseconds> Network::offered_after(LinkId link) const {
 
 bool Network::survives(Picoseconds now, LinkId link, FrameId frame) {
   note_offer(now, link, frame);
-  const Impairment& i = impairments_[index(link)];
-  if (i.black_holes > 0) {
+  const fabric::LinkCondition& link_is = condition(link);
+  if (link_is.black_hole) {
     drop(link, DropCause::kBlackHole, frame);
     return false;
   }
-  if (happens(i.loss)) {
+  if (happens(link_is.loss)) {
     drop(link, DropCause::kLoss, frame);
     return false;
   }
-  if (happens(i.corrupt)) {
+  if (happens(link_is.corrupt)) {
     corrupt(pool_->bytes(frame), random_.next64());
     ++counters_[index(link)].corrupted;
   }
@@ -244,7 +240,7 @@ void Network::start(Picoseconds at, LinkId link, FrameId frame) {
   ++c.frames;
   c.bytes += bytes.size();
   if (l.tap != nullptr) l.tap->on_frame(link, at, bytes);
-  arrivals_.push_back({l.busy_until + l.delay_ps, order_++, link, frame, l.life});
+  arrivals_.push_back({l.busy_until + l.delay_ps, order_++, link, frame});
   std::push_heap(arrivals_.begin(), arrivals_.end());
 }
 
@@ -287,56 +283,30 @@ void Network::flush(LinkId link) {
     while (queue->head != kNoFrame)
       drop(link, DropCause::kDown, take_first(*queue));
   }
-  ++l.life;
 }
 
 void Network::apply(const fabric::FaultAction& action) {
-  using Kind = fabric::FaultAction::Kind;
   LinkState& l = links_[index(action.link)];
-  if (action.kind == Kind::kDown) {
-    if (l.down == 0) breaches_[index(action.link)].since = action.time_ps;
-    ++l.down;
-    flush(action.link);
-    return;
-  }
-  if (action.kind == Kind::kUp) {
-    MRC_ASSERT(l.down > 0);
-    --l.down;
-    return;
-  }
-  Impairment& i = impairments_[index(action.link)];
-  if (action.kind == Kind::kRate) {
-    const fabric::LinkTier tier = topology().describe(action.link).tier;
-    const auto nominal = static_cast<double>(topology().link_class(tier).bits_per_second);
-    i.rate_share = action.value;
-    l.bits_per_second =
-        std::max<std::uint64_t>(static_cast<std::uint64_t>(nominal * action.value), 1'000);
-  }
-  if (action.kind == Kind::kLoss) i.loss = action.value;
-  if (action.kind == Kind::kCorrupt) i.corrupt = action.value;
-  if (action.kind == Kind::kBlackHoleOn) ++i.black_holes;
-  if (action.kind == Kind::kBlackHoleOff) --i.black_holes;
-  const bool was_impaired = l.impaired;
-  l.impaired = i.loss > 0 || i.corrupt > 0 || i.black_holes > 0;
-  if (l.impaired && !was_impaired) breaches_[index(action.link)].since = action.time_ps;
+  const fabric::LinkCondition before = condition(action.link);
+  const fabric::LinkCondition& after = faults_.apply(action);
+  l.faulty = true;
+  if ((after.down && !before.down) || (after.spoils() && !before.spoils()))
+    breaches_[index(action.link)].since = action.time_ps;
+  const fabric::LinkTier tier = topology().describe(action.link).tier;
+  const auto nominal = static_cast<double>(topology().link_class(tier).bits_per_second);
+  l.bits_per_second =
+      std::max<std::uint64_t>(static_cast<std::uint64_t>(nominal * after.rate_share), 1'000);
+  if (!after.down) return;
+  faults_.lose_flight(action.link, l.busy_until + l.delay_ps);
+  flush(action.link);
 }
 
 bool Network::carrier(unsigned plane, unsigned host) const {
   return !is_down(topology().host_up(plane, host)) && !is_down(topology().host_down(plane, host));
 }
 
-std::string Network::condition(LinkId link) const {
-  if (is_down(link)) return "down";
-  const auto found = impairments_.find(index(link));
-  if (found == impairments_.end()) return {};
-  const Impairment& i = found->second;
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (i.rate_share != 1) add(fmt::format("rate {:g} %", i.rate_share * 100));
-  if (i.loss > 0) add(fmt::format("loss {:g} %", i.loss * 100));
-  if (i.corrupt > 0) add(fmt::format("corrupt {:g} %", i.corrupt * 100));
-  if (i.black_holes > 0) add("black hole");
-  return text;
+std::string Network::condition_in_words(LinkId link) const {
+  return is_down(link) ? "down" : fabric::in_words(condition(link));
 }
 
 void Network::watch(LinkId link, Tap* tap) { links_[index(link)].tap = tap; }

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/prng.h"
-#include "fabric/fault_plan.h"
+#include "fabric/link_condition.h"
 #include "fabric/queue_policy.h"
 #include "fabric/routing.h"
 #include "lab/forwarding.h"
@@ -92,15 +92,16 @@ class Network {
   // When something happens next; kForever when nothing is under way.
   Picoseconds next_event() const;
 
-  // Faults. A link that goes down loses what is queued and what is under way.
+  // Faults. A link that goes down loses what is queued and what is under way, see LinkFaults.
   void apply(const fabric::FaultAction& action);
-  bool is_down(LinkId link) const { return links_[index(link)].down > 0; }
+  bool is_down(LinkId link) const { return faults_.is_down(link); }
   bool carrier(unsigned plane, unsigned host) const;
   // How long after a link broke (went down, or began to lose frames) data was still sent its way:
   // the longest such time of all its faults so far. Nothing when no data was.
   std::optional<Picoseconds> offered_after(LinkId link) const;
-  // What is wrong with a link in words, empty when it is healthy.
-  std::string condition(LinkId link) const;
+  const fabric::LinkCondition& condition(LinkId link) const { return faults_.of(link).condition(); }
+  // What is wrong with a link, for people; empty when it is healthy.
+  std::string condition_in_words(LinkId link) const;
 
   void watch(LinkId link, Tap* tap);  // null: no longer
   bool watched(LinkId link) const { return links_[index(link)].tap != nullptr; }
@@ -120,21 +121,13 @@ class Network {
   struct LinkState {
     Picoseconds busy_until = 0;
     Picoseconds delay_ps = 0;
-    std::uint64_t bits_per_second = 0;  // as of now
+    std::uint64_t bits_per_second = 0;  // with its faults
     Queue data;
     Queue control;
     fabric::Node to;
-    std::uint32_t life = 0;  // grows when the link goes down: what was under way is lost
-    std::uint16_t down = 0;
     std::uint8_t policy = 0;
-    bool impaired = false;
+    bool faulty = false;  // has or had faults, see `faults_`
     Tap* tap = nullptr;
-  };
-  struct Impairment {
-    double rate_share = 1;
-    double loss = 0;
-    double corrupt = 0;
-    std::uint32_t black_holes = 0;
   };
   // A frame reaches the end of a link.
   struct Arrival {
@@ -142,7 +135,6 @@ class Network {
     std::uint64_t order = 0;
     LinkId link{};
     FrameId frame{};
-    std::uint32_t life = 0;
     // For a heap with the earliest on top.
     friend bool operator<(const Arrival& a, const Arrival& b) {
       return a.at != b.at ? a.at > b.at : a.order > b.order;
@@ -155,6 +147,7 @@ class Network {
   void enqueue(Picoseconds now, Picoseconds earliest, LinkId link, FrameId frame);
   // Whether the frame may join a queue, after trimming if need be, and which.
   bool admit(LinkId link, FrameId frame, bool& control);
+  // Whether a link that goes on carrying frames carries this one, perhaps damaged.
   bool survives(Picoseconds now, LinkId link, FrameId frame);
   void note_offer(Picoseconds now, LinkId link, FrameId frame);
   void advance(Picoseconds now, LinkId link);
@@ -182,7 +175,7 @@ class Network {
     Picoseconds since = 0;
     std::optional<Picoseconds> offered_after;
   };
-  std::map<std::uint32_t, Impairment> impairments_;
+  fabric::FabricFaults faults_;
   std::map<std::uint32_t, Breach> breaches_;
   std::uint64_t order_ = 0;
   std::uint64_t hops_ = 0;

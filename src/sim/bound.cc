@@ -1,9 +1,9 @@
 #include "sim/bound.h"
 
 #include <algorithm>
-#include <map>
 
 #include "sim/mrc_host.h"
+#include "sim/rate_history.h"
 
 namespace mrc::sim {
 namespace {
@@ -25,50 +25,13 @@ void load(Resource& resource, const Task& task, Time start) {
   resource.first_start = std::min(resource.first_start, start);
 }
 
-// How much of its rate a link has left, over time.
-class LinkHealth {
- public:
-  LinkHealth(const std::vector<fabric::Fault>& faults, Time end) {
-    for (const fabric::FaultAction& action : fabric::timeline(faults, end)) {
-      using Kind = fabric::FaultAction::Kind;
-      State& state = states_[fabric::index(action.link)];
-      if (action.kind == Kind::kRate)
-        state.rate = action.value;
-      else if (action.kind == Kind::kDown)
-        ++state.down;
-      else if (action.kind == Kind::kUp)
-        --state.down;
-      else
-        continue;
-      state.changes.push_back({action.time_ps, state.down > 0 ? 0 : state.rate});
-    }
-  }
-
-  struct Change {
-    Time at = 0;
-    double share = 1;  // from then on
-  };
-  const std::vector<Change>* changes(LinkId link) const {
-    const auto found = states_.find(fabric::index(link));
-    return found == states_.end() ? nullptr : &found->second.changes;
-  }
-
- private:
-  struct State {
-    unsigned down = 0;
-    double rate = 1;
-    std::vector<Change> changes;
-  };
-  std::map<std::uint32_t, State> states_;
-};
-
 class BoundFinder {
  public:
   BoundFinder(const SimConfig& config, const Topology& topology,
               const std::vector<fabric::Fault>& faults, const IdealTimes& ideal)
       : topology_(topology),
         ideal_(ideal),
-        health_(faults, config.end_ps),
+        rates_(faults, config.end_ps),
         wire_share_(static_cast<double>(full_packet_bytes(config)) / config.path_mtu),
         packet_bytes_(full_packet_bytes(config)),
         connections_(config.workload.connections) {}
@@ -92,7 +55,7 @@ class BoundFinder {
 
   const Topology& topology_;
   const IdealTimes& ideal_;
-  LinkHealth health_;
+  RateHistory rates_;
   double wire_share_;
   double packet_bytes_;
   unsigned connections_;
@@ -111,15 +74,13 @@ double BoundFinder::line_time_us(std::uint64_t bytes) const {
   return static_cast<double>(bytes) * wire_share_ * 8e6 / (bps * topology_.planes());
 }
 
-// When these links, each as fast as its health allows, have carried so much.
+// When these links, each as fast as the faults allow, have carried so much.
 double BoundFinder::time_for_us(double wire_bytes, const std::vector<LinkId>& links,
                                 double link_bps) const {
-  std::vector<LinkHealth::Change> steps;  // `share` is a difference here
+  std::vector<RateHistory::Change> steps;  // `share` is a difference here
   for (const LinkId link : links) {
-    const auto* changes = health_.changes(link);
-    if (changes == nullptr) continue;
     double share = 1;
-    for (const LinkHealth::Change& change : *changes) {
+    for (const RateHistory::Change& change : rates_.of(link)) {
       steps.push_back({change.at, change.share - share});
       share = change.share;
     }
@@ -129,7 +90,7 @@ double BoundFinder::time_for_us(double wire_bytes, const std::vector<LinkId>& li
   double bits = wire_bytes * 8;
   double healthy = static_cast<double>(links.size());
   double at_us = 0;
-  for (const LinkHealth::Change& step : steps) {
+  for (const RateHistory::Change& step : steps) {
     const double until_us = static_cast<double>(step.at) / 1e6;
     const double can = (until_us - at_us) * healthy * link_bps / 1e6;
     if (can >= bits) break;

@@ -66,6 +66,10 @@ void Network::send(Time now, unsigned plane, PacketId packet) {
   const LinkId up = topology.host_up(plane, head.source);
   MRC_ASSERT(links_[fabric::index(up)].busy_until <= now);
   start(now, up, packet);
+  // A port sends until it is told; what it sends into a dead cable is lost when it leaves, not when
+  // it would arrive.
+  if (is_down(up)) [[unlikely]]
+    faults_.lose_flight(up, head.arrives_at());
 }
 
 // Decides once per packet whether and where it gets lost.
@@ -83,14 +87,17 @@ bool Network::arrive(Time now, PacketId packet) {
   land(l, packet);
   advance(now, in);
   ++head.hop;
-  if (l.down > 0) [[unlikely]] {
+  const fabric::LinkFaults* faults = l.faulty ? &faults_.of(in) : nullptr;
+  if (faults != nullptr && !faults->delivers(now)) [[unlikely]] {
     drop(l, packet, counters_.dropped_down);
     return false;
   }
-  if (head.doomed_at == head.hop || (l.impaired && !survives_impairment(in, head))) [[unlikely]] {
+  if (head.doomed_at == head.hop || (faults != nullptr && !survives(faults->condition(), head)))
+      [[unlikely]] {
     drop(l, packet, counters_.dropped_loss);
     return false;
   }
+  if (faults != nullptr) l.faulty = faults->condition() != fabric::LinkCondition{};
   if (l.to.kind == NodeKind::kHost) {
     MRC_ASSERT(l.to.index == head.destination);
     return true;
@@ -126,7 +133,7 @@ LinkId Network::route(const LinkState& in, PacketHead& head) const {
 void Network::enqueue(Time now, LinkId link, PacketId packet) {
   LinkState& l = links_[fabric::index(link)];
   PacketHead& head = packets_->head(packet);
-  if (l.down > 0) [[unlikely]] {
+  if (is_down(link)) [[unlikely]] {
     drop(l, packet, counters_.dropped_down);
     return;
   }
@@ -248,9 +255,8 @@ void Network::land(LinkState& l, PacketId packet) {
 
 Time Network::transmission_time(const LinkState& l, LinkId link, std::uint32_t bytes) const {
   const std::uint64_t healthy = (bytes * ps_per_byte_q8_[l.tier]) >> 8;
-  if (!l.impaired) return static_cast<Time>(healthy);
-  const double share = impairments_.at(fabric::index(link)).rate_share;
-  return static_cast<Time>(static_cast<double>(healthy) / share);
+  if (!l.faulty) return static_cast<Time>(healthy);
+  return static_cast<Time>(static_cast<double>(healthy) / condition(link).rate_share);
 }
 
 void Network::on_link_free(Time now, LinkId link) { advance(now, link); }
@@ -283,13 +289,13 @@ void Network::hold(Time now, const PacketHead& head, bool held) {
   }
 }
 
-bool Network::survives_impairment(LinkId link, PacketHead& head) {
-  const Impairment& i = impairments_.at(fabric::index(link));
-  if (i.black_holes > 0) return false;
+bool Network::survives(const fabric::LinkCondition& condition, PacketHead& head) {
+  if (condition.black_hole) return false;
+  const std::uint32_t link = fabric::index(head.link);
   const std::uint64_t n = counters_.packet_hops;
-  if (i.loss > 0 && draw(fabric::index(link) ^ 0x1055'0000u, n) < probability_q32(i.loss))
+  if (condition.loss > 0 && draw(link ^ 0x1055'0000u, n) < probability_q32(condition.loss))
     return false;
-  if (i.corrupt > 0 && draw(fabric::index(link) ^ 0xC0DE'0000u, n) < probability_q32(i.corrupt)) {
+  if (condition.corrupt > 0 && draw(link ^ 0xC0DE'0000u, n) < probability_q32(condition.corrupt)) {
     head.corrupt = true;
     ++counters_.corrupted;
   }
@@ -317,26 +323,12 @@ void Network::flush(Time now, LinkId link) {
 }
 
 void Network::apply(Time now, const fabric::FaultAction& action) {
-  using Kind = fabric::FaultAction::Kind;
   advance(now, action.link);
   LinkState& l = links_[fabric::index(action.link)];
-  if (action.kind == Kind::kDown) {
-    if (l.down++ == 0) ++links_down_;
-    flush(now, action.link);
-    return;
-  }
-  if (action.kind == Kind::kUp) {
-    MRC_ASSERT(l.down > 0);
-    if (--l.down == 0) --links_down_;
-    return;
-  }
-  Impairment& i = impairments_[fabric::index(action.link)];
-  if (action.kind == Kind::kRate) i.rate_share = action.value;
-  if (action.kind == Kind::kLoss) i.loss = action.value;
-  if (action.kind == Kind::kCorrupt) i.corrupt = action.value;
-  if (action.kind == Kind::kBlackHoleOn) ++i.black_holes;
-  if (action.kind == Kind::kBlackHoleOff) --i.black_holes;
-  l.impaired = i.rate_share != 1 || i.loss > 0 || i.corrupt > 0 || i.black_holes > 0;
+  l.faulty = true;
+  if (!faults_.apply(action).down) return;
+  faults_.lose_flight(action.link, l.busy_until + delay_[l.tier]);
+  flush(now, action.link);
 }
 
 bool Network::path_is_dead(unsigned source, unsigned destination, const fabric::Path& path) const {

@@ -10,10 +10,9 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <vector>
 
-#include "fabric/fault_plan.h"
+#include "fabric/link_condition.h"
 #include "fabric/queue_policy.h"
 #include "fabric/routing.h"
 #include "sim/event_queue.h"
@@ -73,8 +72,9 @@ struct LinkState {
   std::uint32_t drops = 0;
   std::uint8_t policy = 0;
   std::uint8_t tier = 0;
-  std::uint8_t down = 0;      // faults that hold it down
-  bool impaired : 1 = false;  // see Impairment
+  // Faults have something to say about what it carries. Set with the first of them, taken back by
+  // the first packet that arrives when all of them are over.
+  bool faulty : 1 = false;
   bool paused : 1 = false;
   bool tapped : 1 = false;
 };
@@ -101,10 +101,15 @@ class Network {
   // PFC took effect at the sending end. True when that is a host, which must obey by itself.
   bool on_pause(Time now, fabric::LinkId link, bool paused);
 
-  // Down links lose what is queued and what is under way.
+  // Down links lose what is queued and what is under way, see LinkFaults.
   void apply(Time now, const fabric::FaultAction& action);
-  bool is_down(fabric::LinkId link) const { return links_[fabric::index(link)].down > 0; }
-  bool any_down() const { return links_down_ > 0; }
+  const fabric::LinkCondition& condition(fabric::LinkId link) const {
+    return faults_.of(link).condition();
+  }
+  bool is_down(fabric::LinkId link) const {
+    return links_[fabric::index(link)].faulty && faults_.is_down(link);
+  }
+  bool any_down() const { return faults_.any_down(); }
   // Whether a link of this path is down.
   bool path_is_dead(unsigned source, unsigned destination, const fabric::Path& path) const;
 
@@ -121,14 +126,6 @@ class Network {
   void prefetch_next(const Event& arrival) const;  // once those are there: where it goes next
 
  private:
-  // What faults do to a link beside taking it down.
-  struct Impairment {
-    double rate_share = 1;
-    double loss = 0;
-    double corrupt = 0;
-    std::uint32_t black_holes = 0;
-  };
-
   fabric::LinkId route(const LinkState& in, PacketHead& head) const;
   fabric::LinkId next_by_usid(const fabric::Node& at, const PacketHead& head, unsigned hop) const;
   void enqueue(Time now, fabric::LinkId link, PacketId packet);
@@ -141,7 +138,8 @@ class Network {
   void expect(PacketId packet);
   void land(LinkState& l, PacketId packet);
   Time transmission_time(const LinkState& l, fabric::LinkId link, std::uint32_t bytes) const;
-  bool survives_impairment(fabric::LinkId link, PacketHead& head);
+  // False: the link lost the packet. Otherwise it may have damaged it.
+  bool survives(const fabric::LinkCondition& condition, PacketHead& head);
   void drop(LinkState& l, PacketId packet, std::uint64_t& counter);
   void flush(Time now, fabric::LinkId link);
   void hold(Time now, const PacketHead& head, bool held);
@@ -157,11 +155,10 @@ class Network {
   // Per tier; the rate as picoseconds per byte times 256.
   std::array<std::uint64_t, fabric::kLinkTiers> ps_per_byte_q8_{};
   std::array<Time, fabric::kLinkTiers> delay_{};
-  std::map<std::uint32_t, Impairment> impairments_;  // by link
-  std::vector<std::uint32_t> held_;                  // PFC: bytes in the switch behind each link
+  fabric::FabricFaults faults_;
+  std::vector<std::uint32_t> held_;  // PFC: bytes in the switch behind each link
   std::vector<bool> pause_sent_;
   std::uint64_t sends_ = 0;
-  std::uint32_t links_down_ = 0;
   NetworkCounters counters_;
   PacketTap* tap_ = nullptr;
 };

@@ -288,9 +288,8 @@ void Simulation::on_pause(const Event& event) {
 
 void Simulation::on_fault(Time now, const fabric::FaultAction& action) {
   network_->apply(now, action);
-  using Kind = fabric::FaultAction::Kind;
-  if (action.kind == Kind::kDown) last_down_ = now;
-  if (action.kind != Kind::kDown && action.kind != Kind::kUp) return;
+  if (action.kind != fabric::FaultKind::kDown) return;
+  if (action.begins) last_down_ = now;
   if (!faults_[action.fault].link_state_visible) return;
   const fabric::Link link = topology_.describe(action.link);
   for (const fabric::Node& end : {link.from, link.to}) {

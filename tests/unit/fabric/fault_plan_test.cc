@@ -193,17 +193,15 @@ TEST_F(FaultPlan, AnErrorInAFileNamesTheLine) {
 
 class FaultTimeline : public FaultPlan {
  protected:
-  // The changes of the plan as text, one per link.
+  // The actions of the plan as text, one per link: time in us, position, kind, value in percent.
   std::vector<std::string> changes(const std::vector<std::string>& lines, Picoseconds end_ps) {
-    static const char* const kNames[] = {"down",    "up",   "rate",   "loss",
-                                         "corrupt", "hole", "no hole"};
     std::vector<Fault> plan;
     for (const std::string& line : lines)
       plan.push_back(parse_fault(line, topology_));
     std::vector<std::string> result;
     for (const FaultAction& action : timeline(plan, end_ps)) {
       std::string text = std::to_string(action.time_ps / kUs) + " " + std::to_string(action.fault) +
-                         " " + kNames[static_cast<unsigned>(action.kind)];
+                         " " + (action.begins ? "" : "end of ") + fault_kind_name(action.kind);
       if (action.value != 0) text += " " + std::to_string(static_cast<int>(action.value * 100));
       result.push_back(text);
     }
@@ -213,15 +211,15 @@ class FaultTimeline : public FaultPlan {
 
 TEST_F(FaultTimeline, AFaultEndsWhenItsDurationIsOver) {
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 down @10us for 5us"}, 100 * kUs),
-              ElementsAre("10 0 down", "15 0 up"));
+              ElementsAre("10 0 down", "15 0 end of down"));
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 rate 25% @10us for 5us"}, 100 * kUs),
-              ElementsAre("10 0 rate 25", "15 0 rate 100"));
+              ElementsAre("10 0 rate 25", "15 0 end of rate 25"));
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 loss 2% @10us for 5us"}, 100 * kUs),
-              ElementsAre("10 0 loss 2", "15 0 loss"));
+              ElementsAre("10 0 loss 2", "15 0 end of loss 2"));
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 corrupt 2% @10us for 5us"}, 100 * kUs),
-              ElementsAre("10 0 corrupt 2", "15 0 corrupt"));
+              ElementsAre("10 0 corrupt 2", "15 0 end of corrupt 2"));
   EXPECT_THAT(changes({"t0:3/plane:0 blackhole t1:2 @10us for 5us"}, 100 * kUs),
-              ElementsAre("10 0 hole", "15 0 no hole"));
+              ElementsAre("10 0 blackhole", "15 0 end of blackhole"));
 }
 
 TEST_F(FaultTimeline, AFaultWithoutDurationNeverEnds) {
@@ -230,14 +228,14 @@ TEST_F(FaultTimeline, AFaultWithoutDurationNeverEnds) {
 
 TEST_F(FaultTimeline, ActsOnEveryLinkOfAFault) {
   EXPECT_THAT(changes({"t0:3/t1:2/plane:0 down @10us for 5us"}, 100 * kUs),
-              ElementsAre("10 0 down", "10 0 down", "15 0 up", "15 0 up"));
+              ElementsAre("10 0 down", "10 0 down", "15 0 end of down", "15 0 end of down"));
 }
 
 TEST_F(FaultTimeline, IsSortedByTimeThenByPositionInThePlan) {
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 down @30us", "t0:1>t1:2/plane:0 down @10us for 20us",
                        "t0:2>t1:2/plane:0 down @30us"},
                       100 * kUs),
-              ElementsAre("10 1 down", "30 0 down", "30 1 up", "30 2 down"));
+              ElementsAre("10 1 down", "30 0 down", "30 1 end of down", "30 2 down"));
 }
 
 TEST_F(FaultTimeline, LeavesOutWhatHappensAfterTheEnd) {
@@ -248,14 +246,16 @@ TEST_F(FaultTimeline, LeavesOutWhatHappensAfterTheEnd) {
 
 TEST_F(FaultTimeline, AFlapRepeatsUntilItsDurationIsOverAndEndsUp) {
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 flap 2us/3us @10us for 11us"}, 100 * kUs),
-              ElementsAre("10 0 down", "12 0 up", "15 0 down", "17 0 up", "20 0 down", "21 0 up"));
+              ElementsAre("10 0 down", "12 0 end of down", "15 0 down", "17 0 end of down",
+                          "20 0 down", "21 0 end of down"));
   EXPECT_THAT(changes({"t0:3>t1:2/plane:0 flap 2us/3us @10us for 10us"}, 100 * kUs),
-              ElementsAre("10 0 down", "12 0 up", "15 0 down", "17 0 up"));
+              ElementsAre("10 0 down", "12 0 end of down", "15 0 down", "17 0 end of down"));
 }
 
 TEST_F(FaultTimeline, AFlapForEverRepeatsUntilTheEnd) {
-  EXPECT_THAT(changes({"t0:3>t1:2/plane:0 flap 2us/3us @10us"}, 20 * kUs),
-              ElementsAre("10 0 down", "12 0 up", "15 0 down", "17 0 up", "20 0 down"));
+  EXPECT_THAT(
+      changes({"t0:3>t1:2/plane:0 flap 2us/3us @10us"}, 20 * kUs),
+      ElementsAre("10 0 down", "12 0 end of down", "15 0 down", "17 0 end of down", "20 0 down"));
   EXPECT_EQ(changes({"t0:3>t1:2/plane:0 flap 1000000s/1000000s @1us"}, kForever).size(), 5u);
 }
 

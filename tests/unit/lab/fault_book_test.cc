@@ -3,13 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "fabric/link_condition.h"
 #include "lab_frames.h"
 
 namespace mrc::lab::test {
 namespace {
 
 using fabric::FaultAction;
-using Kind = FaultAction::Kind;
+using fabric::FaultKind;
 
 class Book : public ::testing::Test {
  protected:
@@ -34,12 +35,14 @@ TEST_F(Book, BeginsAndEndsFaultsAtTheirTime) {
   EXPECT_TRUE(due(10'999'999).empty());
   auto actions = due(11'000'000);
   ASSERT_EQ(actions.size(), 1U);
-  EXPECT_EQ(actions[0].kind, Kind::kDown);
+  EXPECT_EQ(actions[0].kind, FaultKind::kDown);
+  EXPECT_TRUE(actions[0].begins);
   EXPECT_EQ(actions[0].link, topology.t0_up(0, 0, 1));
   EXPECT_TRUE(book.entries().at(0).active);
   actions = due(16'000'000);
   ASSERT_EQ(actions.size(), 1U);
-  EXPECT_EQ(actions[0].kind, Kind::kUp);
+  EXPECT_EQ(actions[0].kind, FaultKind::kDown);
+  EXPECT_FALSE(actions[0].begins);
   EXPECT_TRUE(book.entries().empty());
   EXPECT_EQ(book.next_time(), fabric::kForever);
 }
@@ -48,7 +51,7 @@ TEST_F(Book, FlapsForEver) {
   add("t0:0>t1:1/plane:0 flap 1ms/3ms @0");
   unsigned downs = 0;
   for (const FaultAction& action : due(10'000'000'000'000))
-    if (action.kind == Kind::kDown) ++downs;
+    if (action.kind == FaultKind::kDown && action.begins) ++downs;
   EXPECT_EQ(downs, 2'501U);
   EXPECT_NE(book.next_time(), fabric::kForever);
 }
@@ -64,9 +67,10 @@ TEST_F(Book, HealingEndsWhatIsAndWhatWouldCome) {
   unsigned ups = 0;
   unsigned losses = 0;
   for (const FaultAction& action : actions) {
-    if (action.kind == Kind::kUp) ++ups;
-    if (action.kind == Kind::kLoss) ++losses;
-    EXPECT_EQ(action.value, 0);
+    EXPECT_FALSE(action.begins);
+    EXPECT_EQ(action.time_ps, 5);
+    if (action.kind == FaultKind::kDown) ++ups;
+    if (action.kind == FaultKind::kLoss) ++losses;
   }
   EXPECT_EQ(ups, 2U);
   EXPECT_EQ(losses, 1U);
@@ -75,13 +79,35 @@ TEST_F(Book, HealingEndsWhatIsAndWhatWouldCome) {
   EXPECT_TRUE(book.entries()[0].active);
 }
 
-TEST_F(Book, TheWeakerOfTwoFaultsHoldsWhenTheOtherEnds) {
+TEST_F(Book, HealedLinksAreHealthyAndTheOthersAsTheyWere) {
+  add("t0:0/t1:*/plane:0 down @0");
+  add("t0:0>t1:1/plane:0 rate 50% @0");
+  add("t0:0>t1:1/plane:0 rate 10% @0");
+  add("t0:0>t1:2/plane:0 flap 1ms/3ms @0");
+  fabric::FabricFaults faults;
+  for (const FaultAction& action : due(0))
+    faults.apply(action);
+  std::vector<FaultAction> actions;
+  book.heal(std::vector{topology.t0_up(0, 0, 1)}, 5, actions);
+  for (const FaultAction& action : actions)
+    faults.apply(action);
+  EXPECT_EQ(faults.of(topology.t0_up(0, 0, 1)).condition(), fabric::LinkCondition{});
+  EXPECT_TRUE(faults.is_down(topology.t1_down(0, 1, 0)));
+  EXPECT_TRUE(faults.is_down(topology.t0_up(0, 0, 2)));
+  for (const FaultAction& action : due(2'000'000'000))
+    faults.apply(action);
+  EXPECT_TRUE(faults.is_down(topology.t0_up(0, 0, 2)));  // by the first fault
+}
+
+TEST_F(Book, TheFaultThatIsLeftHoldsWhenTheOtherEnds) {
   add("t0:0>t1:1/plane:0 rate 50% @0");
   add("t0:0>t1:1/plane:0 rate 10% @1us for 1us");
-  due(1'000'000);
-  const auto actions = due(2'000'000);
-  ASSERT_EQ(actions.size(), 1U);
-  EXPECT_EQ(actions[0].value, 0.5);
+  fabric::FabricFaults faults;
+  for (const auto& [now, share] : {std::pair(0, 0.5), {1'000'000, 0.1}, {2'000'000, 0.5}}) {
+    for (const FaultAction& action : due(now))
+      faults.apply(action);
+    EXPECT_EQ(faults.of(topology.t0_up(0, 0, 1)).condition().rate_share, share) << now;
+  }
 }
 
 }  // namespace

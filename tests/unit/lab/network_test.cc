@@ -147,7 +147,7 @@ TEST_F(LabNetwork, ACableThatGoesDownLosesWhatIsOnItAndNothingElse) {
   EXPECT_TRUE(network->is_down(topology.t0_up(0, 0, 1)));
   EXPECT_TRUE(network->is_down(topology.t1_down(0, 1, 0)));
   EXPECT_TRUE(network->carrier(0, 0));
-  EXPECT_EQ(network->condition(topology.t0_up(0, 0, 1)), "down");
+  EXPECT_EQ(network->condition_in_words(topology.t0_up(0, 0, 1)), "down");
   run_all();
   EXPECT_GT(drops(DropCause::kDown), 0U);
   EXPECT_EQ(arrivals.frames.size() + drops(DropCause::kDown), 8U);
@@ -175,7 +175,7 @@ TEST_F(LabNetwork, FaultsThatNobodyIsToldOf) {
   ASSERT_EQ(arrivals.frames.size(), 2U);
   EXPECT_EQ(parse(arrivals.frames[0].bytes).reason, DropReason::kBadIcrc);
   EXPECT_EQ(parse(arrivals.frames[1].bytes).reason, DropReason::kNone);  // slower, so later
-  EXPECT_EQ(network->condition(topology.t0_up(0, 0, 3)), "rate 50 %");
+  EXPECT_EQ(network->condition_in_words(topology.t0_up(0, 0, 3)), "rate 50 %");
 }
 
 TEST_F(LabNetwork, KnowsHowLongDataWasSentTowardsABrokenLink) {

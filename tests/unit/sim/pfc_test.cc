@@ -193,7 +193,7 @@ TEST(Pfc, PacketsLostWithADeadLinkNoLongerHoldAnybodyUp) {
   blaster.run_until(100 * kUs);
   ASSERT_TRUE(blaster.anybody_paused());
   fabric::FaultAction action;
-  action.kind = fabric::FaultAction::Kind::kDown;
+  action.kind = fabric::FaultKind::kDown;
   action.link = blaster.topology().host_down(0, 0);
   blaster.network().apply(100 * kUs, action);
   blaster.cease_fire();
