@@ -2,35 +2,33 @@
 // sleep, and the two ways of taking the work over.
 //
 // Whoever holds the engine lock does the work: the engine thread, or a program thread that posts or
-// polls and finds the lock free. The waker knows nothing of that work but two questions it asks
-// when the lock is given up (unlock()): when must the engine run next, and please run once more.
+// polls and finds the lock free. The waker knows nothing of that work but two calls it makes when
+// the lock is given up (unlock()): when must the engine run next, and run once more.
 //
-// Why nothing is forgotten. All accesses below are sequentially consistent, so of two threads that
-// each store and then load what the other stores, at least one sees the other's store.
+// Why nothing is forgotten. The accesses this rests on are sequentially consistent, so of two
+// threads that each store and then load what the other stores, at least one sees the other's store.
 //
 // 1. Doorbells. A poster stores its work, pushes a doorbell and tries the lock. If it gets the lock
 //    it does the work. If not, somebody holds it, or waits for it and will; whoever that is looks
 //    at the doorbells after giving the lock up, and so after the push (engine_lock.h).
-// 2. Deadlines. Whoever gives the lock up first stores in `wanted_at_` when the engine must run
-// next
-//    (0 = at once), then loads `sleeps_until_`, and wakes the thread if that is later. The thread
+// 2. Deadlines. Whoever gives the lock up stores in `wanted_at_` when the engine must run next,
+//    0 for at once, then loads `sleeps_until_`, and wakes the thread if that is later. The thread
 //    stores in `sleeps_until_` when it will wake by itself, then loads `wanted_at_`, the doorbells
-//    and the calls below, and only then sleeps. Either the thread sees the earlier deadline and
+//    and the flags of 4, and only then sleeps. Either the thread sees the earlier deadline and
 //    stays awake, or the other sees that it sleeps. A signal between that look and the system call
 //    is kept by the descriptor, which makes the call return at once.
 // 3. Late doorbells. A poster that leaves its work to the next poll (ring_later()) pushes and then
 //    loads `sleeps_until_`: as 2, with the doorbell in place of the deadline. A thread that is
 //    awake or naps comes by within kNapNs.
-// 4. Calls: stop(), want_take_over(), report_overrun() raise a flag and then wake the thread if it
-//    naps or sleeps; the thread says that it will, then loads the flags, then does.
+// 4. Calls. stop(), want_take_over() and report_overrun() raise a flag and then wake a thread that
+//    said it sleeps or naps; the thread says so first and then looks at the flags, as in 2.
 // 5. Packets. The back end's descriptor is among those the thread sleeps on.
 //
 // Program threads take over by polling. One that polls without pause would fight with the engine
 // thread for the lock and for the packets. So while an empty poll is less than kPolledRecentlyNs
 // old the engine thread only naps: it ignores packets and deadlines, which the poller sees to, and
 // looks again after kNapNs. A program that asks for a notification says that it stops polling,
-// which ends the nap. A nap is short, so it may miss a wake-up without harm: 100 us later it is
-// over.
+// which ends the nap. A nap that misses a wake-up does no harm: it is over after 100 us.
 //
 // The engine thread takes over where one program thread polls for many busy engines and is too slow
 // for all of them: it goes round without sleeping, posters only ring, pollers only look at their
