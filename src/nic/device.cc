@@ -198,7 +198,7 @@ int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t
                                      .local_write = local_write,
                                      .io_address = io_address,
                                      .remote_key = out.remote},
-                                    group_->lead().random());
+                                    group_->lead().pump().random());
     if (out.local != 0) return 0;
     [[maybe_unused]] const Status undone = invalidate_everywhere(remote.value());
     return ENOMEM;
@@ -210,9 +210,9 @@ int DeviceImpl::register_memory(std::uint32_t domain, void* address, std::size_t
 // Their tables hold the same keys, so that a key which is free in one is free in all.
 Result<Rkey> DeviceImpl::register_everywhere(const core::MemoryRegion& region) {
   KernelKeys keys;
-  Result<Rkey> key = group_->lead().endpoint().register_memory(region, keys);
+  Result<Rkey> key = group_->lead().pump().endpoint().register_memory(region, keys);
   for (std::size_t i = 1; key.ok() && i < group_->engines.size(); ++i) {
-    key = group_->engines[i]->endpoint().register_memory(region, key.value());
+    key = group_->engines[i]->pump().endpoint().register_memory(region, key.value());
   }
   return key;
 }
@@ -220,7 +220,7 @@ Result<Rkey> DeviceImpl::register_everywhere(const core::MemoryRegion& region) {
 Status DeviceImpl::invalidate_everywhere(Rkey key) {
   Status first;
   for (const auto& engine : group_->engines) {
-    const Status gone = engine->endpoint().invalidate_memory(key);
+    const Status gone = engine->pump().endpoint().invalidate_memory(key);
     if (first.ok()) first = gone;
   }
   return first;
@@ -234,7 +234,7 @@ int DeviceImpl::deregister_memory(const MemoryKeys& keys) {
   const Status gone = invalidate_everywhere(Rkey{keys.remote});
   group_->regions.remove(keys.local);
   for (const auto& engine : group_->engines)
-    engine->forget_held(keys.remote);
+    engine->pump().forget_held(keys.remote);
   return os::errno_of(gone);
 }
 

@@ -46,15 +46,15 @@ DeviceReport DeviceImpl::report() {
 }
 
 DeviceReport DeviceImpl::build_report() {
-  Engine& lead = group_->lead();
+  EnginePump& lead = group_->lead().pump();
   DeviceReport report{.process = lead.backend().process_number(),
                       .threads = static_cast<unsigned>(group_->engines.size()),
                       .path_mtu = path_mtu_,
                       .port_bits_per_second = port_bits_per_second_};
   report.engine.ports.resize(port_count_);
   for (const auto& engine : group_->engines) {
-    add(report.engine, engine->endpoint().counters());
-    add(report.backend, engine->backend().counters());
+    add(report.engine, engine->pump().endpoint().counters());
+    add(report.backend, engine->pump().backend().counters());
     report.queue_pairs += engine->qp_count();
   }
   const PortMask link = lead.backend().link_up();
@@ -96,15 +96,15 @@ int DeviceImpl::endpoint_requests(std::span<const EndpointRequest> requests, Dur
     if (!all) error = ETIMEDOUT;
   }
   const EngineGuard guard(group_->lead());
-  group_->lead().requests().forget(batch);
+  group_->lead().pump().requests().forget(batch);
   return error;
 }
 
 // They go to the first process of the peer, which every node that runs MRC has. To the own node
 // they go to this process: the first one may end before the answer.
 int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch) {
-  Engine& lead = group_->lead();
-  const EngineGuard guard(lead);
+  const EngineGuard guard(group_->lead());
+  EnginePump& lead = group_->lead().pump();
   Backend& backend = lead.backend();
   for (const EndpointRequest& request : requests) {
     const bool own_node = request.peer == gid();

@@ -6,7 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "nic/engine/engine.h"
+#include "nic/engine/pump_state.h"
 #include "nic/queue_pair.h"
 
 namespace mrc::nic {
@@ -35,13 +35,13 @@ std::string last_heard(const QueuePairImpl& qp, TimeNs now) {
 }
 
 // The path that lost most, since a person will want to look there first.
-std::string worst_path(const QueuePairImpl& qp, Engine& engine) {
+std::string worst_path(const QueuePairImpl& qp, const core::Endpoint& endpoint) {
   const core::EvProfile& profile = qp.e.paths->profile;
   EvIndex worst = kNoEv;
   core::EvCounters most;
   for (unsigned i = 0; i < profile.size(); ++i) {
     const auto ev = static_cast<EvIndex>(i);
-    const Result<core::EvCounters> counters = engine.endpoint().query_ev_counters(qp.number(), ev);
+    const Result<core::EvCounters> counters = endpoint.query_ev_counters(qp.number(), ev);
     if (!counters.ok() || counters.value().lost <= most.lost) continue;
     worst = ev;
     most = counters.value();
@@ -53,7 +53,7 @@ std::string worst_path(const QueuePairImpl& qp, Engine& engine) {
               most.lost, most.sent);
 }
 
-std::string no_answer(const QueuePairImpl& qp, Engine& engine, const core::QpStatus& status,
+std::string no_answer(const QueuePairImpl& qp, const PumpState& state, const core::QpStatus& status,
                       TimeNs now) {
   const core::EvProfile& profile = qp.e.paths->profile;
   const auto planes = static_cast<unsigned>(std::popcount(profile.ports().bits()));
@@ -65,9 +65,9 @@ std::string no_answer(const QueuePairImpl& qp, Engine& engine, const core::QpSta
       static_cast<unsigned long long>(status.counters.retransmitted));
   out += last_heard(qp, now);
   if (status.smoothed_rtt_ns > 0) out += "; last round trip " + seconds(status.smoothed_rtt_ns);
-  out += worst_path(qp, engine);
+  out += worst_path(qp, *state.endpoint);
   out += text("; check that the peer process lives and that UDP port %u is open between the hosts",
-              engine.udp_port() + unsigned{qp.e.remote.process});
+              state.udp_port + unsigned{qp.e.remote.process});
   return out;
 }
 
@@ -102,12 +102,13 @@ std::string address_text(const wire::IpAddress& address) {
   return std::string(wire::format_address(address).view());
 }
 
-std::string explain_failure(const QueuePairImpl& qp, Engine& engine, const core::Event& event) {
+std::string explain_failure(const QueuePairImpl& qp, const PumpState& state,
+                            const core::Event& event) {
   std::string out = "peer " + address_text(qp.e.remote.gid) +
                     text(" (qp 0x%06x)", static_cast<unsigned>(qp.e.rtr.remote_qp));
-  const Result<core::QpStatus> status = engine.endpoint().query_qp(qp.number());
+  const Result<core::QpStatus> status = state.endpoint->query_qp(qp.number());
   if (event.status == core::CompletionStatus::kRetryExceeded && status.ok() && qp.e.paths) {
-    return out + no_answer(qp, engine, status.value(), event.time);
+    return out + no_answer(qp, state, status.value(), event.time);
   }
   out += reason(event.status);
   return out + " (" + last_heard(qp, event.time) + ")";

@@ -8,11 +8,12 @@
 
 namespace mrc::nic {
 
-class Engine;
 class QueuePairImpl;
+struct PumpState;
 
 // Under the engine lock, when the failure is told.
-std::string explain_failure(const QueuePairImpl& qp, Engine& engine, const core::Event& event);
+std::string explain_failure(const QueuePairImpl& qp, const PumpState& state,
+                            const core::Event& event);
 
 std::string address_text(const wire::IpAddress& address);
 

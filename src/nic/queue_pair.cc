@@ -36,18 +36,18 @@ QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& 
       receive_pieces_(std::size_t{setup.max_receives} * setup.max_receive_buffers) {}
 
 int QueuePairImpl::enter() {
-  Engine& engine = *engine_;
-  Result<QpNumber> number = engine.free_qp_number();
+  EnginePump& pump = engine_->pump();
+  Result<QpNumber> number = pump.qps().free_number(pump.random());
   if (!number.ok()) return os::errno_of(number.status());
-  engine.reserve_qp(number.value());
-  const Status created = engine.endpoint().create_qp({.number = number.value(),
-                                                      .domain = ProtectionDomain{setup_.domain},
-                                                      .max_sends = setup_.max_sends,
-                                                      .max_receives = setup_.max_receives,
-                                                      .allow_sends = setup_.allow_sends});
+  pump.qps().reserve(number.value());
+  const Status created = pump.endpoint().create_qp({.number = number.value(),
+                                                    .domain = ProtectionDomain{setup_.domain},
+                                                    .max_sends = setup_.max_sends,
+                                                    .max_receives = setup_.max_receives,
+                                                    .allow_sends = setup_.allow_sends});
   if (!created.ok()) return os::errno_of(created);
   number_ = number.value();
-  engine.add_qp(*this);
+  engine_->add_qp(*this);
   send_cq_->add_user(*engine_);
   receive_cq_->add_user(*engine_);
   return 0;
@@ -58,7 +58,7 @@ QueuePairImpl::~QueuePairImpl() {
   forget_work();
   {
     const EngineGuard guard(*engine_);
-    [[maybe_unused]] const Status gone = engine_->endpoint().destroy_qp(number_);
+    [[maybe_unused]] const Status gone = engine_->pump().endpoint().destroy_qp(number_);
     engine_->remove_qp(*this);
   }
   device_->group().async->retire(static_cast<QueuePair*>(this));
@@ -90,7 +90,7 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
     if (added != 0) return added;
   }
   const std::shared_ptr<const node::NodeSnapshot> snapshot = device_->node().snapshot();
-  core::QpInit init{.cc = engine_->default_cc(), .hints = profiles.hints};
+  core::QpInit init{.cc = engine_->pump().default_cc(), .hints = profiles.hints};
   if (profiles.has_cc_profile) {
     const auto found = snapshot->cc_profiles.find(profiles.cc_profile);
     if (found == snapshot->cc_profiles.end()) return ENOENT;
@@ -98,14 +98,14 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
     init.cc = found->second.cc;
   }
   const EngineGuard guard(*engine_);
-  PathProfiles& known = engine_->path_profiles();
+  PathProfiles& known = engine_->pump().path_profiles();
   const PathProfileResult paths =
       profiles.has_ev_profile ? known.of_node(*snapshot, profiles.ev_profile) : known.own();
   if (paths.error != 0) return paths.error;
   init.ev_profile = &paths.profile->profile;
   init.ev_min_active = static_cast<std::uint16_t>(
       std::min<std::uint32_t>(paths.profile->min_active, paths.profile->profile.size()));
-  const Status done = engine_->endpoint().init_qp(number_, init);
+  const Status done = engine_->pump().endpoint().init_qp(number_, init);
   if (!done.ok()) return os::errno_of(done);
   e.paths = paths.profile;
   e.use = std::move(use);
@@ -129,28 +129,28 @@ int QueuePairImpl::give_up() {
 }
 
 int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
-  Engine& engine = *engine_;
-  const EngineGuard guard(engine);
+  const EngineGuard guard(*engine_);
+  EnginePump& pump = engine_->pump();
   if (state() != core::QpState::kInit) return EINVAL;
   core::QpReadyToReceive settings = peer.settings;
   const PeerName name{peer.gid, process_of(settings.remote_qp)};
   // Programs ask for the largest MTU of verbs wherever they run. Both ends cut it to what their
   // interfaces carry.
-  settings.path_mtu = std::min(settings.path_mtu, engine.backend().path_mtu());
+  settings.path_mtu = std::min(settings.path_mtu, pump.backend().path_mtu());
   if (settings.sack_threshold_bytes == 0) {
-    settings.sack_threshold_bytes = sack_threshold(engine.backend(), settings.path_mtu);
+    settings.sack_threshold_bytes = sack_threshold(pump.backend(), settings.path_mtu);
   }
   if (setup_.allow_sends) e.waiting.reserve(receives_.size());
   if (setup_.last_byte_last) {
     e.held.reserve(std::size_t{settings.mpr_dest} * core::kWindowUnitPsns);
   }
-  const Result<Address> address = engine.peers().acquire(name);
+  const Result<Address> address = pump.peers().acquire(name);
   if (!address.ok()) return os::errno_of(address.status());
   settings.remote = address.value();
   e.remote = name;
   e.remote_address = address.value();
   e.connected = true;
-  const Status done = engine.endpoint().ready_to_receive(number_, settings);
+  const Status done = pump.endpoint().ready_to_receive(number_, settings);
   if (!done.ok()) {
     disconnect();
     return os::errno_of(done);
@@ -162,10 +162,10 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
 
 int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
   if (device_->in_child()) return EIO;
-  Engine& engine = *engine_;
   try {
-    const EngineGuard guard(engine);
-    const Status done = engine.endpoint().ready_to_send(engine.clock(), number_, settings);
+    const EngineGuard guard(*engine_);
+    core::Endpoint& endpoint = engine_->pump().endpoint();
+    const Status done = endpoint.ready_to_send(Engine::clock(), number_, settings);
     if (!done.ok()) return os::errno_of(done);
     e.rts = settings;
     accepts_immediates_.store(settings.max_wimm > 0, std::memory_order_relaxed);
@@ -178,16 +178,16 @@ int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
 
 int QueuePairImpl::to_error() {
   if (device_->in_child()) return EIO;
-  Engine& engine = *engine_;
-  const EngineGuard guard(engine);
+  const EngineGuard guard(*engine_);
+  EnginePump& pump = engine_->pump();
   if (state() == core::QpState::kReset) return EINVAL;
-  engine.pay_answers();
+  pump.send_owed_answers();
   e.failing_on_request = true;
-  const Status done = engine.endpoint().fail_qp(engine.clock(), number_);
+  const Status done = pump.endpoint().fail_qp(Engine::clock(), number_);
   if (!done.ok()) return os::errno_of(done);
-  engine.take_posted(*this);
+  pump.take_posted(*this);
   set_state(core::QpState::kError);
-  engine.hand_out_results();
+  pump.hand_out_results();
   return 0;
 }
 
@@ -202,11 +202,11 @@ void QueuePairImpl::forget_work() {
   ProfileUse use;  // ends outside the locks
   {
     const std::lock_guard posting(post_lock_);
-    Engine& engine = *engine_;
-    const EngineGuard guard(engine);
-    engine.pay_answers();
-    engine.forget_sends(*this);
-    [[maybe_unused]] const Status done = engine.endpoint().reset_qp(number_);
+    const EngineGuard guard(*engine_);
+    EnginePump& pump = engine_->pump();
+    pump.send_owed_answers();
+    pump.forget_sends(*this);
+    [[maybe_unused]] const Status done = pump.endpoint().reset_qp(number_);
     disconnect();
     use = std::move(e.use);
     e = {};
@@ -225,7 +225,7 @@ void QueuePairImpl::forget_work() {
 
 void QueuePairImpl::disconnect() {
   if (!e.connected) return;
-  engine_->peers().release(e.remote_address);
+  engine_->pump().peers().release(e.remote_address);
   e.connected = false;
 }
 

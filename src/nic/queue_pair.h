@@ -24,6 +24,7 @@
 
 #include "nic/completion_queue.h"
 #include "nic/device.h"
+#include "nic/engine/engine_inbox.h"
 #include "nic/mapped_memory.h"
 #include "nic/path_profile.h"
 #include "nic/profile_use.h"
@@ -72,7 +73,8 @@ struct WaitingReceive {
   TimeNs until = 0;  // no longer than that
 };
 
-class QueuePairImpl final : public QueuePair {
+// The engine finds new work by its doorbell.
+class QueuePairImpl final : public QueuePair, public Doorbell {
  public:
   QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& setup);
   ~QueuePairImpl() override;
@@ -148,10 +150,6 @@ class QueuePairImpl final : public QueuePair {
     core::CompletionStatus failure = core::CompletionStatus::kSuccess;
     std::string explanation;
   } e;
-
-  // Doorbell; see Engine::ring().
-  std::atomic<bool> rung{false};
-  QueuePairImpl* next_rung = nullptr;
 
  private:
   int init(const QpProfiles& profiles);

@@ -16,7 +16,7 @@ QpReport QueuePairImpl::report() {
 }
 
 QpReport QueuePairImpl::build_report() {
-  const core::Endpoint& endpoint = engine_->endpoint();
+  const core::Endpoint& endpoint = engine_->pump().endpoint();
   QpReport report;
   const Result<core::QpStatus> status = endpoint.query_qp(number_);
   if (status.ok()) report.status = status.value();

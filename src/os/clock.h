@@ -1,4 +1,4 @@
-// The clock by which back ends look after links and cables; a few milliseconds do not matter.
+// The clock of engines and back ends. It never goes back and does not follow changes of the date.
 #pragma once
 
 #include <ctime>

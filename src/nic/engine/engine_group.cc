@@ -16,6 +16,11 @@ Engine& EngineGroup::least_loaded() const {
   return **std::min_element(engines.begin(), engines.end(), fewer);
 }
 
+void EngineGroup::report_overrun(unsigned from) const {
+  for (const auto& engine : engines)
+    if (engine->index() != from) engine->report_overrun();
+}
+
 void EngineGroup::stop() {
   for (const auto& engine : engines)
     engine->stop();

@@ -35,6 +35,9 @@ struct EngineGroup {
   Engine& lead() const { return *engines.front(); }
   // The one with the fewest queue pairs.
   Engine& least_loaded() const;
+  // A completion queue overran in engine `from`: queue pairs of the others that report to it fail
+  // soon.
+  void report_overrun(unsigned from) const;
   // Ends all threads; none of them touches another engine afterwards.
   void stop();
 

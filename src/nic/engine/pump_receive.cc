@@ -1,28 +1,33 @@
-// Packets in: to the protocol, and their bytes to where it says.
+#include "nic/engine/pump_receive.h"
+
 #include <atomic>
 #include <vector>
 
-#include "nic/engine/engine.h"
 #include "nic/place_bytes.h"
 #include "nic/queue_pair.h"
 #include "wire/codec.h"
 
 namespace mrc::nic {
 
-void Engine::on_dropped(DropReason reason) { endpoint_->count_drop(reason); }
+unsigned PumpReceive::run(unsigned budget) {
+  targets_.begin_round(state_.now);
+  return state_.backend->receive(*this, budget);
+}
 
-void Engine::on_received(const Received& received) {
+void PumpReceive::on_dropped(DropReason reason) { state_.endpoint->count_drop(reason); }
+
+void PumpReceive::on_received(const Received& received) {
   wire::Packet packet;
   std::span<const std::byte> payload;
   const bool whole = received.trim == core::TrimState::kWhole;
   const DropReason malformed = whole ? wire::parse_transport(received.transport, packet, payload)
                                      : wire::parse_trimmed_transport(received.transport, packet);
   if (malformed != DropReason::kNone) {
-    endpoint_->count_drop(malformed);
+    state_.endpoint->count_drop(malformed);
     return;
   }
   const QpNumber destination = packet.bth.destination;
-  QueuePairImpl* qp = destination == kEndpointQp ? nullptr : find(destination);
+  QueuePairImpl* qp = destination == kEndpointQp ? nullptr : state_.qps.find(destination);
   core::Arrival arrival{.source = source_of(received, packet, qp),
                         .port = received.port,
                         .entropy = received.entropy,
@@ -30,60 +35,61 @@ void Engine::on_received(const Received& received) {
                         .trim = received.trim,
                         .payload_length = static_cast<std::uint32_t>(payload.size())};
   if (!received.icrc_good) {
-    endpoint_->on_corrupt_packet(now_, arrival, packet);
+    state_.endpoint->on_corrupt_packet(state_.now, arrival, packet);
     return;
   }
   if (packet.bth.opcode == wire::Opcode::kEndpointResponse &&
-      requests_.settle(now_, received.gid, packet)) {
+      state_.requests.settle(state_.now, received.gid, packet)) {
     return;
   }
   // A receive posted before the peer could send this counts, even if its doorbell is still ringing.
-  if (qp != nullptr && wire::has_immediate(packet.bth.opcode)) take_posted(*qp);
+  if (qp != nullptr && wire::has_immediate(packet.bth.opcode)) intake_.take(*qp);
   if (qp != nullptr && !has_target(*qp, packet, arrival.payload_length)) {
     arrival.refusal = core::CallerRefusal::kNoMemory;
   }
-  const core::RxResult result = endpoint_->on_packet(now_, arrival, packet);
+  const core::RxResult result = state_.endpoint->on_packet(state_.now, arrival, packet);
   if (qp == nullptr || result.drop != DropReason::kNone) return;
-  qp->e.last_heard = now_;
+  qp->e.last_heard = state_.now;
   qp->e.last_heard_port = received.port;
   if (result.placement.length > 0) place(*qp, result.placement, packet, payload);
 }
 
 // Whether the memory is there that the payload of a packet is for, so far as it names any. Keys and
 // bounds are the protocol's business.
-bool Engine::has_target(const QueuePairImpl& qp, const wire::Packet& packet, std::uint32_t length) {
+bool PumpReceive::has_target(const QueuePairImpl& qp, const wire::Packet& packet,
+                             std::uint32_t length) {
   const auto* write = std::get_if<wire::Write>(&packet.body);
   if (write == nullptr || length == 0) return true;
   if (qp.setup().allow_sends && core::is_send_key(write->key)) {
-    const Result<std::uint64_t> receive = endpoint_->receive_of(qp.number(), packet);
+    const Result<std::uint64_t> receive = state_.endpoint->receive_of(qp.number(), packet);
     if (!receive.ok()) return true;
     return qp.can_scatter(static_cast<std::uint32_t>(receive.value()), {write->address, length},
                           targets_);
   }
   const auto key = static_cast<std::uint32_t>(write->key);
-  return targets_.holds({group_.regions.locate(key, write->address), length});
+  return targets_.holds({state_.group.regions.locate(key, write->address), length});
 }
 
 // A packet for a queue pair comes from its peer or from nobody. Requests to the endpoint name their
 // process in the vendor byte; answers come from whom we asked.
-Address Engine::source_of(const Received& received, const wire::Packet& packet,
-                          const QueuePairImpl* qp) {
+Address PumpReceive::source_of(const Received& received, const wire::Packet& packet,
+                               const QueuePairImpl* qp) {
   if (qp != nullptr) {
     return qp->e.connected && qp->e.remote.gid == received.gid ? qp->e.remote_address : Address{};
   }
   if (packet.bth.destination != kEndpointQp) return {};
   if (const auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
-    return peers_.find_or_lend({received.gid, request->vendor_info});
+    return state_.peers.find_or_lend({received.gid, request->vendor_info});
   }
   const Address asked =
-      requests_.destination_of(static_cast<std::uint16_t>(packet.bth.psn.value()));
-  const PeerName* name = peers_.name_of(asked);
+      state_.requests.destination_of(static_cast<std::uint16_t>(packet.bth.psn.value()));
+  const PeerName* name = state_.peers.name_of(asked);
   return name != nullptr && name->gid == received.gid ? asked : Address{};
 }
 
-void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,
-                   std::span<const std::byte> payload) {
-  something_home_ = true;
+void PumpReceive::place(QueuePairImpl& qp, const core::Placement& placement,
+                        const wire::Packet& packet, std::span<const std::byte> payload) {
+  state_.program_sees_it = true;
   if (placement.into_receive) {
     const auto slot = static_cast<std::uint32_t>(placement.receive_id);
     qp.scatter(slot, placement.address, payload);
@@ -91,7 +97,7 @@ void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wi
   }
   const auto& write = *std::get_if<wire::Write>(&packet.body);
   const auto key = static_cast<std::uint32_t>(write.key);
-  std::byte* target = group_.regions.locate(key, placement.address);
+  std::byte* target = state_.group.regions.locate(key, placement.address);
   if (!qp.setup().last_byte_last) {
     place_bytes(target, payload.data(), placement.length);
     return;
@@ -102,8 +108,8 @@ void Engine::place(QueuePairImpl& qp, const core::Placement& placement, const wi
 
 // For programs that watch the last byte of a write in memory: it is stored when everything the peer
 // sent up to it has been, and behind all that.
-void Engine::place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
-                                  const Target& target) {
+void PumpReceive::place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
+                                       const Target& target) {
   const std::size_t length = target.payload.size() - (ends_message ? 1 : 0);
   place_bytes(target.address, target.payload.data(), length);
   auto& held = qp.e.held;
@@ -112,8 +118,8 @@ void Engine::place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool 
 }
 
 // A byte whose memory has gone meanwhile was promised to the peer: the queue pair fails.
-void Engine::store_held(QueuePairImpl& qp) {
-  const Result<Psn> expected = endpoint_->expected_psn(qp.number());
+void PumpReceive::store_held(QueuePairImpl& qp) {
+  const Result<Psn> expected = state_.endpoint->expected_psn(qp.number());
   if (!expected.ok()) return;
   bool gone = false;
   const auto passed = [&](const HeldByte& byte) {
@@ -127,12 +133,12 @@ void Engine::store_held(QueuePairImpl& qp) {
   };
   std::erase_if(qp.e.held, passed);
   if (!gone) return;
-  [[maybe_unused]] const Status failed = endpoint_->fail_qp(now_, qp.number());
-  more_work_ = true;
+  [[maybe_unused]] const Status failed = state_.endpoint->fail_qp(state_.now, qp.number());
+  state_.more_work = true;
 }
 
-void Engine::forget_held(std::uint32_t remote_key) {
-  for_each_qp([&](QueuePairImpl& qp) {
+void PumpReceive::forget_held(std::uint32_t remote_key) {
+  state_.qps.for_each([&](QueuePairImpl& qp) {
     std::erase_if(qp.e.held, [&](const auto& byte) { return byte.remote_key == remote_key; });
   });
 }

@@ -1,0 +1,166 @@
+#include "nic/engine/engine_pump.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nic/queue_pair.h"
+#include "os/clock.h"
+
+namespace mrc::nic {
+namespace {
+
+constexpr unsigned kReceiveBudget = 64;
+constexpr unsigned kLastRounds = 8;
+constexpr DurationNs kBusyPortRetryNs = 50 * kMicrosecondNs;
+constexpr std::uint32_t kWindowBytes = 512 * 1024;
+// So many packets in so short a time are worth a thread of their own.
+constexpr unsigned kMuchToDo = 8;
+constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
+
+// What is right for a network card is wrong for processes that share processors: a peer answers
+// within microseconds, or after the milliseconds others had its processor. The target delay lets a
+// window stand through that, and its limit is what receive buffers of sockets hold, in whole
+// bursts: one that a full window cuts in two leaves in two system calls, and so do all after it.
+// Ordinary networks drop; who has switches that trim says so in a profile. Where ports are slow,
+// the time that one packet takes on a link counts: it is spent at each hop, and queues are a few
+// packets long.
+core::CcProfile software_cc(const Backend& backend) {
+  constexpr std::uint64_t kLargePacketBits = 4'352 * 8;
+  constexpr DurationNs kHops = 4;
+  constexpr DurationNs kQueuedPackets = 8;
+  const std::uint64_t rate = std::max<std::uint64_t>(backend.port_bits_per_second(), 1'000'000);
+  const auto packet_ns = static_cast<DurationNs>(kLargePacketBits * kSecondNs / rate);
+  const wire::Packet packet{.bth = {.has_timestamp = true}, .body = wire::Write{}};
+  const std::uint32_t full = wire::nominal_size(packet, backend.path_mtu());
+  const std::uint32_t burst = backend.burst_limit() * full;
+  core::CcProfile cc;
+  cc.network_trims = false;
+  cc.nscc.base_rtt_ns = 200 * kMicrosecondNs + kHops * packet_ns;
+  cc.nscc.target_delay_ns = kMillisecondNs + kQueuedPackets * packet_ns;
+  cc.nscc.max_cwnd = (kWindowBytes / burst + 1) * burst + full / 2;
+  cc.nscc.disable_qa = true;
+  return cc;
+}
+
+PumpState state_of(EngineParts& parts) {
+  const ProcessNumber process = parts.backend->process_number();
+  return {.endpoint = std::move(parts.endpoint),
+          .backend = std::move(parts.backend),
+          .group = *parts.group,
+          .index = parts.index,
+          .udp_port = parts.udp_port,
+          .qps = QpTable(process),
+          .peers = PeerTable(parts.max_peers),
+          .requests = {}};
+}
+
+}  // namespace
+
+EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
+    : state_(state_of(parts)),
+      inbox_(inbox),
+      path_profiles_(*state_.backend, parts.evs_per_port, random_),
+      default_cc_(software_cc(*state_.backend)),
+      results_(state_),
+      intake_(state_, results_),
+      receive_(state_, intake_),
+      transmit_(state_, parts.spray_quantum) {}
+
+// --- One round ---
+
+// A post looks for no packets: it returns as soon as its work is under way.
+//
+// A poll without pause that placed or completed something returns with it at once. What the engine
+// owes the network for it, answers above all, leaves with the next call, often behind the data the
+// program posts in reply, or with the engine thread when no call comes.
+bool EnginePump::round(Driver driver, TimeNs now) {
+  const unsigned moved_before = state_.moved;
+  state_.now = now;
+  switch (driver) {
+    case Driver::kPoster:
+      state_.more_work = false;
+      take_posted_work();
+      transmit();
+      hand_out_results();
+      break;
+    case Driver::kThread:
+      receive_packets();
+      run_timers();
+      state_.now = os::monotonic_now();  // a full batch takes a while
+      take_posted_work();
+      transmit();
+      hand_out_results();
+      break;
+    case Driver::kPoller:
+    case Driver::kEagerPoller:
+      if (state_.more_work) transmit();
+      take_posted_work();
+      state_.program_sees_it = false;
+      receive_packets();
+      run_timers();
+      hand_out_results();
+      if (driver == Driver::kEagerPoller && state_.program_sees_it) {
+        state_.more_work = true;
+      } else {
+        transmit();
+      }
+      break;
+  }
+  return state_.moved != moved_before || state_.more_work;
+}
+
+void EnginePump::progress() { round(Driver::kPoster, os::monotonic_now()); }
+
+void EnginePump::take_posted_work() {
+  inbox_.take([this](Doorbell& doorbell) { intake_.take(static_cast<QueuePairImpl&>(doorbell)); });
+}
+
+void EnginePump::receive_packets() {
+  const unsigned received = receive_.run(kReceiveBudget);
+  state_.moved += received;
+  state_.more_work = received >= kReceiveBudget;
+}
+
+void EnginePump::run_timers() {
+  if (state_.endpoint->next_deadline() <= state_.now) state_.endpoint->on_timer(state_.now);
+}
+
+void EnginePump::hand_out_results() {
+  if (inbox_.take_overrun()) results_.fail_overrun_qps();
+  results_.drain_completions();
+  results_.report_waiting();
+  results_.drain_events();
+}
+
+// --- Between rounds ---
+
+// The protocol knows no deadline for packets that wait for a port whose socket is full.
+TimeNs EnginePump::next_run() const {
+  if (state_.more_work) return 0;
+  const core::Endpoint& endpoint = *state_.endpoint;
+  const TimeNs at = std::min(endpoint.next_deadline(), results_.waiting_until());
+  const PortMask up = endpoint.ports_up();
+  if (!endpoint.wants_to_send() || (up & state_.backend->free_ports()) == up) return at;
+  return std::min(at, state_.now + kBusyPortRetryNs);
+}
+
+bool EnginePump::much_to_do() {
+  if (state_.now - load_since_ <= kLoadWindowNs) return state_.moved >= kMuchToDo;
+  load_since_ = state_.now;
+  state_.moved = 0;
+  return false;
+}
+
+// A card has acknowledged what it completed. Where a program ends right behind its last completion,
+// its peer would otherwise wait for an answer that nobody gives.
+void EnginePump::send_owed_answers() {
+  state_.now = os::monotonic_now();
+  take_posted_work();
+  state_.more_work = true;
+  for (unsigned round = 0; state_.more_work && round < kLastRounds; ++round) {
+    state_.more_work = false;
+    transmit();
+  }
+}
+
+}  // namespace mrc::nic

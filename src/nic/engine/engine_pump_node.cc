@@ -1,0 +1,58 @@
+// What a controller's wishes and the links do to ports and to running queue pairs.
+#include <algorithm>
+#include <cstddef>
+
+#include "nic/engine/engine_pump.h"
+#include "nic/queue_pair.h"
+#include "os/clock.h"
+
+namespace mrc::nic {
+namespace {
+
+void deny_paths(PumpState& state, QueuePairImpl& qp, const node::NodeEvProfile& wished) {
+  PathProfile& paths = *qp.e.paths;
+  for (std::size_t i = 0; i < paths.evs.size(); ++i) {
+    const node::ProfileEv& ev = paths.evs[i];
+    const auto same = [&](const node::ProfileEv& other) {
+      return other.value == ev.value && other.port == ev.port;
+    };
+    const auto at = i < wished.evs.size() && same(wished.evs[i])
+                        ? wished.evs.begin() + static_cast<std::ptrdiff_t>(i)
+                        : std::find_if(wished.evs.begin(), wished.evs.end(), same);
+    if (at == wished.evs.end()) continue;
+    const auto index = static_cast<EvIndex>(i);
+    // The mark in the profile is for queue pairs to come, the call for this one.
+    paths.profile.set_denied(index, at->denied);
+    const Result<core::EvState> now = state.endpoint->query_ev(qp.number(), index);
+    if (!now.ok() || (now.value() == core::EvState::kDenied) == at->denied) continue;
+    [[maybe_unused]] const Status set =
+        state.endpoint->set_ev_denied(state.now, qp.number(), index, at->denied);
+  }
+}
+
+}  // namespace
+
+void EnginePump::apply_ports() {
+  const PortMask link = state_.backend->link_up();
+  for (unsigned number = 1; number <= state_.backend->port_count(); ++number) {
+    const auto port = static_cast<PortId>(number);
+    const bool up = link.contains(port) && ports_enabled_.contains(port);
+    [[maybe_unused]] const Status set = state_.endpoint->set_port_up(state_.now, port, up);
+  }
+}
+
+// Paths denied or allowed again. Paths replaced in a profile that is online reach queue pairs that
+// are set up later.
+void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
+  state_.now = os::monotonic_now();
+  ports_enabled_ = snapshot.ports_enabled;
+  apply_ports();
+  state_.qps.for_each([&](QueuePairImpl& qp) {
+    if (!qp.e.paths || !qp.e.paths->from_node) return;
+    const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
+    if (found != snapshot.ev_profiles.end()) deny_paths(state_, qp, found->second);
+  });
+  state_.more_work = true;
+}
+
+}  // namespace mrc::nic

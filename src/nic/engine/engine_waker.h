@@ -1,0 +1,127 @@
+// Who does an engine's work, and who is woken for it: the engine lock, doorbells, deadlines, naps,
+// sleep, and the two ways of taking the work over.
+//
+// Whoever holds the engine lock does the work: the engine thread, or a program thread that posts or
+// polls and finds the lock free. The waker knows nothing of that work but two calls it makes when
+// the lock is given up (unlock()): when must the engine run next, and run once more.
+//
+// Why nothing is forgotten. The accesses this rests on are sequentially consistent, so of two
+// threads that each store and then load what the other stores, at least one sees the other's store.
+//
+// 1. Doorbells. A poster stores its work, pushes a doorbell and tries the lock. If it gets the lock
+//    it does the work. If not, somebody holds it, or waits for it and will; whoever that is looks
+//    at the doorbells after giving the lock up, and so after the push (engine_lock.h).
+// 2. Deadlines. Whoever gives the lock up stores in `wanted_at_` when the engine must run next,
+//    0 for at once, then loads `sleeps_until_`, and wakes the thread if that is later. The thread
+//    stores in `sleeps_until_` when it will wake by itself, then loads `wanted_at_`, the doorbells
+//    and the flags of 4, and only then sleeps. Either the thread sees the earlier deadline and
+//    stays awake, or the other sees that it sleeps. A signal between that look and the system call
+//    is kept by the descriptor, which makes the call return at once.
+// 3. Late doorbells. A poster that leaves its work to the next poll (ring_later()) pushes and then
+//    loads `sleeps_until_`: as 2, with the doorbell in place of the deadline. A thread that is
+//    awake or naps comes by within kNapNs.
+// 4. Calls. stop(), want_take_over() and report_overrun() raise a flag and then wake a thread that
+//    said it sleeps or naps; the thread says so first and then looks at the flags, as in 2.
+// 5. Packets. The back end's descriptor is among those the thread sleeps on.
+//
+// Program threads take over by polling. One that polls without pause would fight with the engine
+// thread for the lock and for the packets. So while an empty poll is less than kPolledRecentlyNs
+// old the engine thread only naps: it ignores packets and deadlines, which the poller sees to, and
+// looks again after kNapNs. A program that asks for a notification says that it stops polling,
+// which ends the nap. A nap that misses a wake-up does no harm: it is over after 100 us.
+//
+// The engine thread takes over where one program thread polls for many busy engines and is too slow
+// for all of them: it goes round without sleeping, posters only ring, pollers only look at their
+// completions, until nothing has moved for a while. A poster that saw `taken_over_` may rely on a
+// round after its push: the thread lowers the flag (give_back()) before its last round, and looks
+// at the doorbells after that.
+#pragma once
+
+#include <atomic>
+
+#include "base/types.h"
+#include "nic/engine/engine_inbox.h"
+#include "nic/engine/engine_lock.h"
+#include "nic/engine/wake_descriptors.h"
+
+namespace mrc::nic {
+
+class EngineWaker {
+ public:
+  static constexpr DurationNs kPolledRecentlyNs = 50 * kMicrosecondNs;
+  static constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
+
+  // --- The lock.
+  void lock() { lock_.lock(); }
+  bool try_lock() { return lock_.try_lock(); }
+  // `pump.next_run()` says when the engine must run next (0 = at once), `pump.progress()` takes
+  // doorbells and does what they ask for. Both are called under the lock.
+  template <typename Pump>
+  void unlock(Pump& pump) {
+    for (;;) {
+      wanted_at_.store(pump.next_run());
+      lock_.unlock();
+      if (!inbox_.has_doorbells() || !lock_.try_lock()) break;
+      pump.progress();
+    }
+    if (wanted_at_.load() < sleeps_until_.load()) wake_sleeper();
+  }
+
+  // --- Any thread, without the lock.
+  // There is new work behind `doorbell`. True: the caller has the lock now, and does the work.
+  bool ring(Doorbell& doorbell) {
+    inbox_.push(doorbell);
+    return !taken_over_.load() && lock_.try_lock();
+  }
+  // The same, and it may wait until the program polls, which it does at short intervals.
+  void ring_later(Doorbell& doorbell) {
+    inbox_.push(doorbell);
+    if (sleeps_until_.load() != 0) wake_sleeper();
+  }
+  struct Poll {
+    bool has_lock = false;       // the caller does the work
+    bool without_pause = false;  // the last poll is less than kPolledRecentlyNs old
+    TimeNs now = 0;
+  };
+  // An empty completion queue was polled.
+  Poll begin_poll();
+  bool polled_recently(TimeNs now) const {
+    return now - polled_at_.load(std::memory_order_relaxed) < kPolledRecentlyNs;
+  }
+  void polling_ends();    // the program will wait for a notification
+  void report_overrun();  // see EngineInbox
+  void want_take_over();  // there is much to do: the thread shall take over
+  void stop();            // the thread shall end
+
+  // --- The engine thread.
+  int open() { return descriptors_.open(); }  // before it starts
+  bool stopping() const { return stopping_.load(); }
+  bool take_over_wanted() const { return take_over_wanted_.load(); }
+  void take_over() { taken_over_.store(true); }
+  void give_back();  // and one more round behind it
+  void nap();
+  // Until the engine must run, at the latest until `latest`.
+  void sleep(TimeNs latest);
+  WakeDescriptors& descriptors() { return descriptors_; }
+
+  // --- Under the lock.
+  EngineInbox& inbox() { return inbox_; }
+
+ private:
+  void call_thread();  // ends its nap or its sleep
+  void end_nap();
+  void wake_sleeper();
+
+  EngineLock lock_;
+  EngineInbox inbox_;
+  WakeDescriptors descriptors_;
+  std::atomic<TimeNs> wanted_at_{kNever};
+  std::atomic<TimeNs> sleeps_until_{0};  // 0: awake, or napping
+  std::atomic<TimeNs> polled_at_{0};
+  std::atomic<bool> napping_{false};
+  std::atomic<bool> take_over_wanted_{false};
+  std::atomic<bool> taken_over_{false};  // the thread does it all
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace mrc::nic
