@@ -33,8 +33,7 @@ LARGE_CLASSES = {
     "Rotation": (20, 50, "half of the methods are one line"),
     "SendWindow": (20, 43, "two orders over one array of records, each with its own questions"),
     "Nscc": (31, 40, "the published algorithm with its own names"),
-    "Engine": (44, 86, "pumping and waking are to be taken apart"),
-    "QueuePairImpl": (22, 41, "both sides of the lock between program and engine"),
+    "QueuePairImpl": (20, 41, "both sides of the lock between program and engine"),
     "Simulation": (21, 40, "owner of a run and of all that takes part in it"),
 }
 
