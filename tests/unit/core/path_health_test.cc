@@ -166,9 +166,8 @@ TEST(PathHealth, TheDocumentsPrintTheTable) {
   std::ifstream file(root + "docs/protocol.md");
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_NE(text.str().find(table()), std::string::npos)
-      << "docs/protocol.md must contain\n"
-      << table();
+  EXPECT_NE(text.str().find(table()), std::string::npos) << "docs/protocol.md must contain\n"
+                                                         << table();
 }
 
 }  // namespace
