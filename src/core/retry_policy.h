@@ -99,8 +99,8 @@ class RetryPolicy {
   std::uint8_t linear_ = 0;
   std::uint8_t exponential_ = 0;
   std::uint8_t tries_ = 0;
-  std::uint8_t waits_ =
-      0;  // intervals of waiting while the peer answered, each longer than the last
+  // Intervals of waiting while the peer answered, each longer than the last.
+  std::uint8_t waits_ = 0;
   bool asked_ = false;
   bool sent_data_ = false;
 };

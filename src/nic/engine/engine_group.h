@@ -6,9 +6,8 @@
 // 1. Registered memory changes under the locks of all engines (GroupLock), taken in order of index.
 //    Whoever holds the lock of one engine therefore sees memory that stays as it is. Nobody else
 //    takes the lock of a second engine while it holds one.
-// 2. Completion queues and the hub of asynchronous events have locks of their own, which are
-// leaves:
-//    engines take them under their own lock.
+// 2. Completion queues and the hub of asynchronous events have locks of their own, which are the
+//    last to be taken: engines take them under their own lock.
 // 3. The first engine leads: its thread watches the node's state and brings it to all of them, its
 //    endpoint tells about ports, and it sends the requests of controllers.
 //
