@@ -205,7 +205,7 @@ void PathSet::set_denied(EvIndex ev, bool denied, TimeNs now) {
       if (before == PathStanding::kBad) {
         probes_.remove(ev);
       } else {
-        rotation_.leave(ev, prng_);
+        rotation_.leave(ev, reverse_.confirmed(), prng_);
       }
       report_state(ev, EvState::kDenied);
       keep_one_in_use();
@@ -240,9 +240,9 @@ bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
     return false;
   }
   if (needed) {
-    rotation_.replace(ev, substitute);
+    rotation_.replace(ev, substitute, reverse_.confirmed(), prng_);
   } else {
-    rotation_.leave(ev, prng_);
+    rotation_.leave(ev, reverse_.confirmed(), prng_);
   }
   health_.go_bad(ev);
   probes_.add(ev, now);

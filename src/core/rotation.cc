@@ -78,15 +78,10 @@ void Rotation::join(EvIndex ev, Prng& prng) {
   set_good_at(position(ev), true);
 }
 
-void Rotation::leave(EvIndex ev, Prng& prng) {
+void Rotation::leave(EvIndex ev, EvIndex preferred, Prng& prng) {
   Plane& plane = plane_of(ev);
-  const unsigned backups = plane.usable_end - plane.active_end;
-  if (is_active(ev)) {
-    if (backups > 0) {
-      swap_positions(position(ev), plane.active_end + prng.below(backups));
-    } else {
-      leave_rotation(plane, position(ev), prng);
-    }
+  if (is_active(ev) && !give_way_to_backup(ev, preferred, prng)) {
+    leave_rotation(plane, position(ev), prng);
   }
   swap_positions(position(ev), --plane.usable_end);
   --in_use_count_;
@@ -95,11 +90,24 @@ void Rotation::leave(EvIndex ev, Prng& prng) {
   set_good_at(position(ev), false);
 }
 
-void Rotation::replace(EvIndex out, EvIndex in) {
+void Rotation::replace(EvIndex out, EvIndex in, EvIndex preferred, Prng& prng) {
+  if (is_active(out) && !MRC_BUG(kSubstitutesPassBackups)) give_way_to_backup(out, preferred, prng);
   swap_positions(position(out), position(in));
   rows_[index(out)].skipped = false;
   set_good_at(position(out), false);
   set_good_at(position(in), true);
+}
+
+// An active EV and a backup of its plane change places. False without a backup.
+bool Rotation::give_way_to_backup(EvIndex ev, EvIndex preferred, Prng& prng) {
+  const Plane& plane = plane_of(ev);
+  const unsigned backups = plane.usable_end - plane.active_end;
+  if (backups == 0) return false;
+  const bool stands_by = preferred != kNoEv && profile_->plane(preferred) == profile_->plane(ev) &&
+                         in_use(preferred) && !is_active(preferred);
+  swap_positions(position(ev),
+                 stands_by ? position(preferred) : plane.active_end + prng.below(backups));
+  return true;
 }
 
 // Entries before the cursor have had their turn in this rotation. A new entry goes there, and the

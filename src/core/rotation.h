@@ -39,10 +39,12 @@ class Rotation {
   }
   // Brings an EV into use, GOOD: active if the plane is short of its share, otherwise a backup.
   void join(EvIndex ev, Prng& prng);
-  // Takes an EV out of use. A backup of the same plane gets its place in the rotation.
-  void leave(EvIndex ev, Prng& prng);
-  // `in`, of the same plane, takes the place of `out`.
-  void replace(EvIndex out, EvIndex in);
+  // Takes an EV out of use. A backup of the same plane gets its place in the rotation: `preferred`
+  // if that is one, otherwise any.
+  void leave(EvIndex ev, EvIndex preferred, Prng& prng);
+  // The same while `in`, of the same plane and out of use, comes into use for it: `in` is a backup
+  // where there are others, since those have not failed.
+  void replace(EvIndex out, EvIndex in, EvIndex preferred, Prng& prng);
 
   // --- SKIP ---
   bool is_good(EvIndex ev) const { return is_good_at(position(ev)); }
@@ -127,6 +129,7 @@ class Rotation {
   void swap_positions(unsigned a, unsigned b);
   void enter_rotation(Plane& plane, unsigned position, Prng& prng);
   void leave_rotation(Plane& plane, unsigned position, Prng& prng);
+  bool give_way_to_backup(EvIndex ev, EvIndex preferred, Prng& prng);
 
   const EvProfile* profile_;
   FixedArray<Row> rows_;                 // by EV

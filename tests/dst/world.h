@@ -54,6 +54,7 @@ struct World {
   void dispatch(const Scheduled& event);
   void heal();
   DurationNs derive_drain_bound() const;
+  DurationNs derive_settle_time() const;
   void drain();
   void settle();
   std::string unfinished() const;

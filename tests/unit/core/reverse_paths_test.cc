@@ -23,7 +23,7 @@ struct Answers {
     return reverse.choose(rotation, health, prng, free_ports, usable, port_at(preferred));
   }
   void go_bad(unsigned ev) {
-    rotation.leave(ev_at(ev), prng);
+    rotation.leave(ev_at(ev), kNoEv, prng);
     health.go_bad(ev_at(ev));
   }
 

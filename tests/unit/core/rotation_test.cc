@@ -48,7 +48,7 @@ TEST(Rotation, ABackupTakesThePlaceOfWhoLeaves) {
   Turns turns(1, 4, 2);
   const std::set<EvIndex> before = turns.round(1, 8);
   const EvIndex gone = *before.begin();
-  turns.rotation.leave(gone, turns.prng);
+  turns.rotation.leave(gone, kNoEv, turns.prng);
   EXPECT_FALSE(turns.rotation.in_use(gone));
   const std::set<EvIndex> after = turns.round(1, 8);
   EXPECT_EQ(after.size(), 2U);
@@ -58,7 +58,7 @@ TEST(Rotation, ABackupTakesThePlaceOfWhoLeaves) {
 TEST(Rotation, WhoComesBackIsABackupWhereTheShareIsFull) {
   Turns turns(1, 4, 2);
   const EvIndex gone = *turns.round(1, 8).begin();
-  turns.rotation.leave(gone, turns.prng);
+  turns.rotation.leave(gone, kNoEv, turns.prng);
   turns.rotation.join(gone, turns.prng);
   EXPECT_TRUE(turns.rotation.in_use(gone));
   EXPECT_FALSE(turns.rotation.is_active(gone));
@@ -66,9 +66,9 @@ TEST(Rotation, WhoComesBackIsABackupWhereTheShareIsFull) {
 
 TEST(Rotation, APortIsInUseWhileOneOfItsEvsIs) {
   Turns turns(2, 2);
-  turns.rotation.leave(ev_at(0), turns.prng);
+  turns.rotation.leave(ev_at(0), kNoEv, turns.prng);
   EXPECT_TRUE(turns.rotation.is_only_one_of_its_plane(ev_at(2)));
-  turns.rotation.leave(ev_at(2), turns.prng);
+  turns.rotation.leave(ev_at(2), kNoEv, turns.prng);
   EXPECT_EQ(turns.rotation.ports(), PortMask::of(port_at(2)));
   turns.rotation.join(ev_at(2), turns.prng);
   EXPECT_EQ(turns.rotation.ports(), PortMask::first(2));
@@ -76,12 +76,51 @@ TEST(Rotation, APortIsInUseWhileOneOfItsEvsIs) {
 
 TEST(Rotation, ReplacesInPlace) {
   Turns turns(1, 3);
-  turns.rotation.leave(ev_at(1), turns.prng);
-  turns.rotation.replace(ev_at(0), ev_at(1));
+  turns.rotation.leave(ev_at(1), kNoEv, turns.prng);
+  turns.rotation.replace(ev_at(0), ev_at(1), kNoEv, turns.prng);
   EXPECT_FALSE(turns.rotation.in_use(ev_at(0)));
   EXPECT_TRUE(turns.rotation.is_good(ev_at(1)));
   EXPECT_EQ(turns.rotation.in_use_count(), 2U);
   EXPECT_EQ(turns.round(1, 8), (std::set<EvIndex>{ev_at(1), ev_at(2)}));
+}
+
+// Seed 1407374893627113: with a share of one the substitutes, all dead, had the only turn for ever
+// and the one path that works stood by.
+TEST(Rotation, ASubstituteQueuesBehindTheBackups) {
+  Turns turns(1, 4, 1);
+  const EvIndex dead = turns.next(1);
+  const EvIndex substitute = dead == ev_at(0) ? ev_at(1) : ev_at(0);
+  turns.rotation.leave(substitute, kNoEv, turns.prng);
+  turns.rotation.replace(dead, substitute, kNoEv, turns.prng);
+  EXPECT_FALSE(turns.rotation.in_use(dead));
+  EXPECT_TRUE(turns.rotation.in_use(substitute));
+  EXPECT_FALSE(turns.rotation.is_active(substitute));
+  EXPECT_EQ(turns.round(1, 4).size(), 1U);
+}
+
+TEST(Rotation, ThePreferredBackupIsFirst) {
+  for (unsigned preferred = 0; preferred < 8; ++preferred) {
+    Turns turns(1, 8, 1);
+    const EvIndex first = turns.next(1);
+    if (first == ev_at(preferred)) continue;
+    turns.rotation.leave(first, ev_at(preferred), turns.prng);
+    EXPECT_EQ(turns.next(1), ev_at(preferred));
+    const EvIndex second = ev_at(preferred == 0 || first == ev_at(0) ? 7 : 0);
+    if (second == first) continue;
+    turns.rotation.replace(ev_at(preferred), first, second, turns.prng);
+    EXPECT_EQ(turns.next(1), second);
+    EXPECT_FALSE(turns.rotation.is_active(first)) << "it queues behind the backups";
+  }
+}
+
+TEST(Rotation, WhoIsPreferredElsewhereIsNoBackupHere) {
+  Turns turns(2, 2, 2);
+  const EvIndex gone = turns.next(1);
+  const EvIndex elsewhere = turns.next(2);
+  turns.rotation.leave(gone, elsewhere, turns.prng);
+  EXPECT_EQ(turns.rotation.ports(), PortMask::first(2));
+  EXPECT_EQ(turns.round(1, 4).size(), 1U);
+  EXPECT_TRUE(turns.rotation.is_active(elsewhere));
 }
 
 TEST(Rotation, ASkippedEntryLetsAsManyTurnsGoByAsItIsSkipped) {
@@ -98,7 +137,7 @@ TEST(Rotation, ASkippedEntryLetsAsManyTurnsGoByAsItIsSkipped) {
 
 TEST(Rotation, SkipsNothingThatIsOutOfUse) {
   Turns turns(1, 2);
-  turns.rotation.leave(ev_at(0), turns.prng);
+  turns.rotation.leave(ev_at(0), kNoEv, turns.prng);
   turns.rotation.skip(ev_at(0), 2);
   EXPECT_FALSE(turns.rotation.is_skipped(ev_at(0)));
   turns.rotation.join(ev_at(0), turns.prng);
