@@ -18,13 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(call)                                                                 \
-  do {                                                                              \
-    int check_error = (call);                                                       \
-    if (check_error != 0) {                                                         \
-      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, strerror(check_error)); \
-      exit(1);                                                                      \
-    }                                                                               \
+#define CHECK(call)                                                           \
+  do {                                                                        \
+    if ((call) != 0) {                                                        \
+      fprintf(stderr, "line %d: %s: %s\n", __LINE__, #call, strerror(errno)); \
+      exit(1);                                                                \
+    }                                                                         \
   } while (0)
 
 #define EXPECT(condition)                                             \
@@ -323,7 +322,7 @@ static void probes(struct mrc_context* mrc, struct ibv_context* verbs, unsigned 
     request[i].req_ev.val[3] = (uint8_t)i;
     request[i].req_ev.port = (uint8_t)(i + 1);
   }
-  CHECK(mrc_ctl_ep_batch_send_wait(mrc, 0, MRC_CTL_EP_OP_EV_PROBE, request, (int)ports, 10000000,
+  CHECK(mrc_ctl_ep_batch_send_wait(mrc, 0, MRC_CTL_EP_OP_EV_PROBE, request, (int)ports, 4000000000U,
                                    answer, &answers));
   EXPECT(answers == (int)ports);
   for (int i = 0; i < answers; ++i)
@@ -342,7 +341,7 @@ int main(int argc, char** argv) {
   EXPECT(verbs != NULL);
   CHECK(mrc_ctl_query_device_ex(verbs, NULL, &device, &supported));
   EXPECT(supported);
-  while (ports < 16 && (device.phy_port_mask >> ports & 1) != 0)
+  while (ports < 16 && (device.phy_port_mask >> (ports + 1) & 1) != 0)
     ++ports;
   printf("%u ports, %u of %u EVs free, congestion control %s\n", ports, device.ev.ev_free_count,
          device.ev.ev_max_count, device.cc.algorithms[0]);

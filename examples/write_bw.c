@@ -137,8 +137,7 @@ static int make_objects(struct session* s) {
 }
 
 static int describe_ourselves(struct session* s) {
-  int error = mrc_get_qpn(s->qp, &s->ours.qpn);
-  if (error != 0) return complain("mrc_get_qpn", error);
+  if (mrc_get_qpn(s->qp, &s->ours.qpn) != 0) return complain("mrc_get_qpn", errno);
   if (ibv_query_gid(s->verbs, 1, s->options.gid_index, &s->ours.gid) != 0)
     return complain("ibv_query_gid", errno);
   if (getrandom(&s->ours.psn, sizeof s->ours.psn, 0) < 0) return complain("getrandom", errno);
@@ -204,7 +203,7 @@ static int wait_completion(struct session* s) {
   int count = 0;
   while (count == 0)
     count = mrc_poll_cq(s->cq, 1, &wc);
-  if (count < 0) return complain("mrc_poll_cq", -count);
+  if (count < 0) return complain("mrc_poll_cq", errno);
   if (wc.status == IBV_WC_SUCCESS) return 0;
   fprintf(stderr, "a write failed: %s\n", ibv_wc_status_str(wc.status));
   return -1;

@@ -9,9 +9,18 @@
  * immediate is delivered after all earlier writes of its queue pair are in memory. There is no
  * retry for a missing receive: post receives before the peer sends immediates.
  *
- * Unless said otherwise a function that returns int gives 0 or a positive errno value, and one that
- * returns a pointer gives NULL and sets errno. A call that fails has changed nothing. All functions
- * may be called from any thread. docs/api.md lists the errors of each call.
+ * Calls report in four ways, and in all of them errno says why; success leaves errno alone:
+ *
+ *   0, or -1                    queries of devices, contexts, hints, descriptors and numbers,
+ *                               mrc_post_recv, mrc_get_cq_event, mrc_get_async_event
+ *   0, or the errno value       mrc_modify_qp, mrc_query_qp, mrc_destroy_qp, mrc_destroy_cq,
+ *                               mrc_create_comp_channel, mrc_destroy_comp_channel, mrc_post_send,
+ *                               mrc_req_notify_cq
+ *   a count, or -1              mrc_poll_cq
+ *   a pointer, or NULL          whatever creates something else
+ *
+ * A call that fails has changed nothing. All functions may be called from any thread. docs/api.md
+ * lists the errors of each call.
  */
 #ifndef MRC_H
 #define MRC_H
@@ -49,7 +58,7 @@ enum mrc_device_cap {
 };
 
 struct mrc_device_attr {
-  uint32_t mrc_protocol_version; /* bit n: version n is spoken */
+  uint32_t mrc_protocol_version; /* enum mrc_protocol_version: those spoken */
   struct {
     uint16_t max_wimm;      /* most immediates in flight of a sending queue pair */
     uint16_t max_wimm_dest; /* most immediates a receiving queue pair can hold */
@@ -99,7 +108,7 @@ int mrc_destroy_comp_channel(struct mrc_comp_channel* channel);
 /* At least `cqe` entries; `channel` may be NULL. */
 struct mrc_cq* mrc_create_cq(struct mrc_context* mrc_ctx, int cqe, void* cq_context,
                              struct mrc_comp_channel* channel, int comp_vector);
-/* The number of completions written to `wc`, or a negative value. */
+/* The number of completions written to `wc`, or -1. Fewer than asked for: there are no more now. */
 int mrc_poll_cq(struct mrc_cq* cq, int num_entries, struct ibv_wc* wc);
 /* Waits until all events of this queue that were taken are acknowledged. */
 int mrc_destroy_cq(struct mrc_cq* cq);
@@ -154,7 +163,7 @@ struct mrc_qp_init_attr {
 };
 
 /* Every one is optional. INIT takes the profiles and the hint, RTR what we are as a receiver, RTS
- * what we are as a sender. */
+ * what we are as a sender. RTR takes MAX_WIMM and MPR too; given again at RTS, that holds. */
 enum mrc_qp_attr_mask {
   MRC_QP_MAX_WIMM = 1 << 0,
   MRC_QP_MAX_WIMM_DEST = 1 << 1,

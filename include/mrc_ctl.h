@@ -7,7 +7,7 @@
  * The three kinds of profiles live alike: INIT -> OFFLINE -> ONLINE -> OFFLINE -> INIT, any other
  * step is EINVAL. Leaving ONLINE gives EBUSY while somebody uses the profile.
  *
- * Functions return 0 or a positive errno value unless said otherwise; docs/controller.md has more.
+ * Functions return 0, or -1 with errno set, unless said otherwise; docs/controller.md has more.
  */
 #ifndef MRC_CTL_H
 #define MRC_CTL_H
@@ -43,7 +43,7 @@ enum mrc_ctl_attr_opt {
 };
 
 struct mrc_ctl_device_attr {
-  uint32_t mrc_ctl_protocol_version; /* bit n: version n is spoken */
+  uint32_t mrc_ctl_protocol_version; /* enum mrc_ctl_protocol_version: those spoken */
   struct {
     uint32_t ev_max_fmt_profiles;
     uint32_t ev_max_profiles;
@@ -60,7 +60,7 @@ struct mrc_ctl_device_attr {
     uint32_t cc_max_profiles;
     const char** algorithms; /* names, ended by NULL; they live as long as the library */
   } cc;
-  uint32_t phy_port_mask; /* bit n-1: port n exists */
+  uint32_t phy_port_mask; /* bit n: port n exists; ports count from 1 */
   uint32_t opt_attr;      /* enum mrc_ctl_attr_opt */
 };
 
@@ -206,7 +206,7 @@ struct mrc_ctl_ev_field {
 struct mrc_ctl_ev_op_entry {
   struct mrc_ctl_ev ev;
   struct mrc_ctl_ev ev_new;    /* REPLACE_EV */
-  enum mrc_ctl_ev_state state; /* MODIFY_EV_STATE: wanted; queries: found */
+  enum mrc_ctl_ev_state state; /* REPLACE_EV, MODIFY_EV_STATE: wanted; queries: found */
   uint32_t flags;              /* enum mrc_ctl_ev_op_flags */
 };
 
@@ -282,7 +282,7 @@ int mrc_ctl_query_cc_profile(struct mrc_context* mrc_ctx, uint64_t cc_profile_id
 struct mrc_ctl_ev_event {
   uint64_t profile_id;
   struct mrc_ctl_ev ev;
-  uint32_t drop_count; /* packets lost on it since its previous event */
+  uint32_t drop_count; /* events lost for want of room since the previous one in this queue */
 #if MRC_CTL_API_VER_USED >= MRC_CTL_API_VER(1, 0, 1)
   enum mrc_ctl_ev_state state; /* the new one */
 #endif
@@ -291,7 +291,7 @@ struct mrc_ctl_ev_event {
 /* A completion queue for EV events only; mrc_destroy_cq() ends it. */
 struct mrc_cq* mrc_ctl_create_ev_event_cq(struct mrc_context* mrc_ctx, int cqe, void* cq_context,
                                           struct mrc_comp_channel* channel, int comp_vector);
-/* The number of events written, or a negative value. */
+/* The number of events written, or a negative errno value. */
 int mrc_ctl_poll_ev_event(struct mrc_cq* ev_cq, int num_entries, struct mrc_ctl_ev_event* ev_event);
 
 /* --- Requests to other nodes --- */
@@ -306,22 +306,21 @@ struct mrc_ctl_ep_req {
   struct mrc_ctl_ev req_ev; /* the path to take */
   union {
     struct {
-      uint32_t port_status; /* bit n-1: port n is up */
+      uint32_t port_status; /* bit n: port n is up; ports count from 1 */
     } port_status_update;
   } op;
 };
 
 struct mrc_ctl_ep_rsp {
   uint16_t req_id;
-  uint8_t port;         /* it came back on */
+  uint8_t port;         /* the answer arrived on */
   unsigned int rtt;     /* ns */
   uint8_t adj_svc_time; /* 1: without the time that the peer took to answer */
 };
 
-/* Sends all requests and waits for their answers, at most rsp_timeout microseconds. *num_rsp is the
- * room in `rsp` on entry and the number of answers on return, in order of arrival. ETIMEDOUT when
- * some are missing. req_tc is a traffic class as in an IP header: that of control packets sends the
- * requests in their class, any other with the data. */
+/* Sends all requests and waits for their answers, at most rsp_timeout nanoseconds. `rsp` has room
+ * for num_req of them; *num_rsp, which is only written, says how many came, in order of arrival.
+ * ETIMEDOUT when some are missing. req_tc is the DSCP of the requests, 0 to 63. */
 int mrc_ctl_ep_batch_send_wait(struct mrc_context* mrc_ctx, uint8_t req_tc,
                                enum mrc_ctl_ep_op_type op_type, struct mrc_ctl_ep_req* req,
                                int num_req, uint32_t rsp_timeout, struct mrc_ctl_ep_rsp* rsp,

@@ -24,9 +24,10 @@ static int set_port(struct mrc_context* context, const char* text, int up) {
   const int port = atoi(text);
   struct mrc_ctl_port_attr attr;
   attr.port_admin_state = up ? MRC_CTL_PORT_ADMIN_ENABLED : MRC_CTL_PORT_ADMIN_DISABLED;
-  const int error = port < 1 || port > 32 ? EINVAL
-                                          : mrc_ctl_modify_port(context, (uint8_t)port, &attr,
-                                                                MRC_CTL_PORT_ADMIN_STATE);
+  int error = port < 1 || port > 32 ? EINVAL : 0;
+  if (error == 0 &&
+      mrc_ctl_modify_port(context, (uint8_t)port, &attr, MRC_CTL_PORT_ADMIN_STATE) != 0)
+    error = errno;
   if (error != 0) fprintf(stderr, "mrc_ports: port %s: %s\n", text, strerror(error));
   return error;
 }

@@ -75,8 +75,7 @@ int QueuePair::build() {
   pair_ = mrc_create_qp(adapter_->mrc(), &attr);
   if (pair_ == nullptr) return errno;
   first_psn_ = static_cast<std::uint32_t>(random_number()) & kPsnMask;
-  const int error = mrc_get_qpn(pair_, &number_);
-  return error != 0 ? error : to_init();
+  return mrc_get_qpn(pair_, &number_) != 0 ? errno : to_init();
 }
 
 QueuePair::~QueuePair() {
@@ -163,7 +162,7 @@ int QueuePair::connect(const Message& peer) {
 int QueuePair::post_receive() {
   ibv_recv_wr request{};
   ibv_recv_wr* bad = nullptr;
-  return mrc_post_recv(pair_, &request, &bad);
+  return mrc_post_recv(pair_, &request, &bad) != 0 ? errno : 0;
 }
 
 int QueuePair::post_write(const Write& write) { return post(write, IBV_WR_RDMA_WRITE, 0); }

@@ -53,6 +53,11 @@ node::ProfileState state_after(ProfileStep step, node::ProfileState from);
 
 mrc_ctl_profile_state to_api(node::ProfileState state);
 
+// Masks of ports: bit n of the API is port n, as in ibv_query_port, and bit 0 is none. EINVAL for
+// bits that are no port.
+std::uint32_t ports_to_api(PortMask ports);
+int ports_from_api(std::uint32_t bits, PortMask& out);
+
 // Whether all bits of a mask are known, and something was asked for.
 bool mask_within(int mask, std::uint32_t known);
 // There are no vendor settings: only zeros can be set.
@@ -62,14 +67,17 @@ bool all_zero(std::span<const std::uint8_t> bytes);
 // a count above 0 is EINVAL.
 int check_room(std::size_t needed, const void* array, int& count);
 
-int modify_format(node::NodeSnapshot& state, std::uint64_t id,
-                  const mrc_ctl_ev_fmt_profile_attr& attr, int mask);
+// Those that modify take the operations that query as well, and answer them as the query would
+// with the change made.
+int modify_format(node::NodeSnapshot& state, std::uint64_t id, mrc_ctl_ev_fmt_profile_attr& attr,
+                  int mask);
 int query_format(const node::NodeSnapshot& state, std::uint64_t id,
                  mrc_ctl_ev_fmt_profile_attr& attr, int mask);
 
 // `batch_error` is that of the entry at which a batch of EV operations stopped; what came before it
 // is in `state`, which is to be kept although the program is told of the error.
-int modify_ev_profile(node::NodeSnapshot& state, const CtlLimits& limits, std::uint64_t id,
+int modify_ev_profile(node::NodeSnapshot& state, const CtlLimits& limits,
+                      std::span<const node::NodeState::EvOpinion> opinions, std::uint64_t id,
                       mrc_ctl_ev_profile_attr& attr, int mask, int& batch_error);
 int query_ev_profile(const node::NodeSnapshot& state,
                      std::span<const node::NodeState::EvOpinion> opinions, std::uint64_t id,

@@ -25,14 +25,16 @@ bool algorithm_of(const char* name, CcAlgorithm& out) {
   return name == nullptr || std::strncmp(name, kNscc, kMaxAlgorithmName) == 0;
 }
 
-int take_algorithm(const mrc_ctl_cc_profile_attr& attr, ProfileStep step, NodeCcProfile& profile) {
+// May change until the profile is online, and then needs its own settings.
+int take_algorithm(const mrc_ctl_cc_profile_attr& attr, NodeCcProfile& profile) {
   CcAlgorithm algorithm{};
   if (!algorithm_of(attr.algorithm, algorithm)) return EINVAL;
-  if (step == ProfileStep::kCreate) {
-    profile.cc.algorithm = algorithm;
-    return 0;
-  }
-  return profile.cc.algorithm == algorithm ? 0 : EINVAL;
+  const bool is_new = profile.state == ProfileState::kInit;
+  if (!is_new && profile.cc.algorithm == algorithm) return 0;
+  if (profile.state == ProfileState::kOnline) return EINVAL;
+  profile.cc.algorithm = algorithm;
+  profile.configured = false;
+  return 0;
 }
 
 // No congestion control has no settings; a structure for it is not looked at.
@@ -81,7 +83,7 @@ mrc_ctl_cc_nscc_cfg to_api(const core::NsccParameters& nscc) {
 // Whether a profile may go offline is for the node's state to say, which knows the users.
 int take_cc_step(const NodeSnapshot& state, ProfileStep step, NodeCcProfile& profile) {
   const bool is_full = state.cc_profiles.size() >= node::kMaxCcProfiles;
-  if (step == ProfileStep::kCreate && is_full) return ENOSPC;
+  if (step == ProfileStep::kCreate && is_full) return EIO;  // the call has no other
   const bool is_ready = profile.configured || profile.cc.algorithm == CcAlgorithm::kNone;
   if (step == ProfileStep::kGoOnline && !is_ready) return EINVAL;
   profile.state = state_after(step, profile.state);
@@ -119,7 +121,7 @@ int modify_cc_profile(NodeSnapshot& state, std::uint64_t id, const mrc_ctl_cc_pr
   if ((step == ProfileStep::kRemove || step == ProfileStep::kGoOffline) && has_config)
     return EINVAL;
   if (has_algorithm) {
-    if (const int error = take_algorithm(attr, step, profile); error != 0) return error;
+    if (const int error = take_algorithm(attr, profile); error != 0) return error;
   }
   if (has_config) {
     if (const int error = take_config(attr, profile); error != 0) return error;

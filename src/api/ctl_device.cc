@@ -17,8 +17,8 @@ namespace {
 using node::NodeSnapshot;
 
 constexpr std::uint32_t kMaxCountAlign = 64;
-constexpr std::uint32_t kSpokenVersions =
-    (1U << MRC_CTL_PROTOCOL_VERSION_0) | (1U << MRC_CTL_PROTOCOL_VERSION_1);
+// Enumerators are their own bits; version 0 is none.
+constexpr std::uint32_t kSpokenVersions = MRC_CTL_PROTOCOL_VERSION_1;
 constexpr std::uint32_t kFormats =
     MRC_CTL_EV_FMT_MODE_STEV | MRC_CTL_EV_FMT_MODE_SRV6 | MRC_CTL_EV_FMT_MODE_UDP;
 constexpr std::uint32_t kModes = MRC_CTL_EV_MODE_AUTO | MRC_CTL_EV_MODE_EXP | MRC_CTL_EV_MODE_GEN;
@@ -68,7 +68,7 @@ void fill_attributes(nic::Device& device, mrc_ctl_device_attr& out) {
   out.ev.ev_op_max_entries = kMaxEvOpEntries;
   out.cc.cc_max_profiles = node::kMaxCcProfiles;
   out.cc.algorithms = cc_algorithms();
-  out.phy_port_mask = PortMask::first(limits.port_count).bits();
+  out.phy_port_mask = ports_to_api(PortMask::first(limits.port_count));
   out.opt_attr = kOptions;
 }
 
@@ -109,9 +109,12 @@ int modify_port(mrc_context* context, std::uint8_t port, int wanted) {
 int modify_ev(mrc_context* context, std::uint64_t id, mrc_ctl_ev_profile_attr* attr, int mask) {
   if (!valid(context) || attr == nullptr) return EINVAL;
   const CtlLimits limits = limits_of(*context->device);
+  node::NodeState& node = context->device->node();
+  std::vector<node::NodeState::EvOpinion> opinions;
+  if ((mask & MRC_CTL_EV_PROFILE_EV_OP) != 0) opinions = node.ev_opinions(id);
   int batch_error = 0;
-  const int error = context->device->node().update([&](NodeSnapshot& state) {
-    return modify_ev_profile(state, limits, id, *attr, mask, batch_error);
+  const int error = node.update([&](NodeSnapshot& state) {
+    return modify_ev_profile(state, limits, opinions, id, *attr, mask, batch_error);
   });
   return error != 0 ? error : batch_error;
 }
@@ -127,7 +130,7 @@ int query_ev(mrc_context* context, std::uint64_t id, mrc_ctl_ev_profile_attr* at
 }  // namespace
 }  // namespace mrc::api
 
-using mrc::api::guarded;
+using mrc::api::minus_one_on_error;
 using mrc::api::valid;
 
 MRC_API_EXPORT void mrc_ctl_query_version(uint32_t* current, uint32_t* last_supported,
@@ -141,11 +144,12 @@ MRC_API_EXPORT void mrc_ctl_query_version(uint32_t* current, uint32_t* last_supp
 
 MRC_API_EXPORT int mrc_ctl_query_device_ex(ibv_context* context, mrc_context* mcontext,
                                            mrc_ctl_device_attr* ctl_attr, int* supported) {
-  return guarded([&] { return mrc::api::query_device(context, mcontext, ctl_attr, supported); });
+  return minus_one_on_error(
+      [&] { return mrc::api::query_device(context, mcontext, ctl_attr, supported); });
 }
 
 MRC_API_EXPORT int mrc_ctl_query_device(ibv_context* context, mrc_ctl_device_attr* ctl_attr) {
-  return guarded([&] {
+  return minus_one_on_error([&] {
     int supported = 0;
     const int error = mrc::api::query_device(context, nullptr, ctl_attr, &supported);
     return error == 0 && supported == 0 ? EOPNOTSUPP : error;
@@ -154,69 +158,87 @@ MRC_API_EXPORT int mrc_ctl_query_device(ibv_context* context, mrc_ctl_device_att
 
 MRC_API_EXPORT int mrc_ctl_query_port(mrc_context* context, uint8_t port_num,
                                       mrc_ctl_port_attr* attr, int attr_mask) {
-  if (const int error = mrc::api::check_port(context, port_num, attr, attr_mask); error != 0)
-    return error;
-  const bool enabled =
-      context->device->node().snapshot()->ports_enabled.contains(mrc::PortId{port_num});
-  attr->port_admin_state = enabled ? MRC_CTL_PORT_ADMIN_ENABLED : MRC_CTL_PORT_ADMIN_DISABLED;
-  return 0;
+  return minus_one_on_error(
+      [&] {
+        if (const int error = mrc::api::check_port(context, port_num, attr, attr_mask); error != 0)
+          return error;
+        const bool enabled =
+            context->device->node().snapshot()->ports_enabled.contains(mrc::PortId{port_num});
+        attr->port_admin_state = enabled ? MRC_CTL_PORT_ADMIN_ENABLED : MRC_CTL_PORT_ADMIN_DISABLED;
+        return 0;
+      },
+      {EINVAL, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_modify_port(mrc_context* context, uint8_t port_num,
                                        mrc_ctl_port_attr* attr, int attr_mask) {
-  if (const int error = mrc::api::check_port(context, port_num, attr, attr_mask); error != 0)
-    return error;
-  return guarded([&] {
-    return mrc::api::modify_port(context, port_num, mrc::api::raw(attr->port_admin_state));
-  });
+  return minus_one_on_error(
+      [&] {
+        if (const int error = mrc::api::check_port(context, port_num, attr, attr_mask); error != 0)
+          return error;
+        return mrc::api::modify_port(context, port_num, mrc::api::raw(attr->port_admin_state));
+      },
+      {EINVAL, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_modify_ev_fmt_profile(mrc_context* mrc_ctx, uint64_t ev_fmt_profile_id,
                                                  mrc_ctl_ev_fmt_profile_attr* attr, int attr_mask) {
-  if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
-  return guarded([&] {
-    return mrc_ctx->device->node().update([&](mrc::node::NodeSnapshot& state) {
-      return mrc::api::modify_format(state, ev_fmt_profile_id, *attr, attr_mask);
-    });
-  });
+  return minus_one_on_error(
+      [&] {
+        if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
+        return mrc_ctx->device->node().update([&](mrc::node::NodeSnapshot& state) {
+          return mrc::api::modify_format(state, ev_fmt_profile_id, *attr, attr_mask);
+        });
+      },
+      {EINVAL, EBUSY, E2BIG, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_query_ev_fmt_profile(mrc_context* mrc_ctx, uint64_t ev_fmt_profile_id,
                                                 mrc_ctl_ev_fmt_profile_attr* attr, int attr_mask) {
-  if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
-  return guarded([&] {
-    return mrc::api::query_format(*mrc_ctx->device->node().snapshot(), ev_fmt_profile_id, *attr,
-                                  attr_mask);
-  });
+  return minus_one_on_error(
+      [&] {
+        if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
+        return mrc::api::query_format(*mrc_ctx->device->node().snapshot(), ev_fmt_profile_id, *attr,
+                                      attr_mask);
+      },
+      {EINVAL, E2BIG, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_modify_ev_profile(mrc_context* mrc_ctx, uint64_t ev_profile_id,
                                              mrc_ctl_ev_profile_attr* attr, int attr_mask) {
-  return guarded([&] { return mrc::api::modify_ev(mrc_ctx, ev_profile_id, attr, attr_mask); });
+  return minus_one_on_error(
+      [&] { return mrc::api::modify_ev(mrc_ctx, ev_profile_id, attr, attr_mask); },
+      {EINVAL, EBUSY, E2BIG, ENOENT, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_query_ev_profile(mrc_context* mrc_ctx, uint64_t ev_profile_id,
                                             mrc_ctl_ev_profile_attr* attr, int attr_mask) {
-  return guarded([&] { return mrc::api::query_ev(mrc_ctx, ev_profile_id, attr, attr_mask); });
+  return minus_one_on_error(
+      [&] { return mrc::api::query_ev(mrc_ctx, ev_profile_id, attr, attr_mask); },
+      {EINVAL, E2BIG, ENOENT, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_modify_cc_profile(mrc_context* mrc_ctx, uint64_t cc_profile_id,
                                              mrc_ctl_cc_profile_attr* attr, int attr_mask) {
-  if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
-  return guarded([&] {
-    return mrc_ctx->device->node().update([&](mrc::node::NodeSnapshot& state) {
-      return mrc::api::modify_cc_profile(state, cc_profile_id, *attr, attr_mask);
-    });
-  });
+  return minus_one_on_error(
+      [&] {
+        if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
+        return mrc_ctx->device->node().update([&](mrc::node::NodeSnapshot& state) {
+          return mrc::api::modify_cc_profile(state, cc_profile_id, *attr, attr_mask);
+        });
+      },
+      {EINVAL, EBUSY, EPERM});
 }
 
 MRC_API_EXPORT int mrc_ctl_query_cc_profile(mrc_context* mrc_ctx, uint64_t cc_profile_id,
                                             mrc_ctl_cc_profile_attr* attr, int attr_mask) {
-  if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
   // The attributes only hold a pointer; it stays good until this thread asks again.
   static thread_local mrc_ctl_cc_nscc_cfg config;
-  return guarded([&] {
-    return mrc::api::query_cc_profile(*mrc_ctx->device->node().snapshot(), cc_profile_id, *attr,
-                                      attr_mask, config);
-  });
+  return minus_one_on_error(
+      [&] {
+        if (!valid(mrc_ctx) || attr == nullptr) return EINVAL;
+        return mrc::api::query_cc_profile(*mrc_ctx->device->node().snapshot(), cc_profile_id, *attr,
+                                          attr_mask, config);
+      },
+      {EINVAL, EPERM});
 }

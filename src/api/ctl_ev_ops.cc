@@ -57,10 +57,22 @@ int check_new_ev(const EvFormatProfile* format, const CtlLimits& limits,
   return format == nullptr ? 0 : expand(*format, profile.fields, fresh);
 }
 
+// What a controller may say of an EV; what it assumes bad is not used either.
+int take_state(int state, ProfileEv& ev) {
+  if (state != MRC_CTL_EV_GOOD && state != MRC_CTL_EV_ASSUMED_BAD && state != MRC_CTL_EV_DENIED)
+    return EINVAL;
+  ev.denied = state != MRC_CTL_EV_GOOD;
+  ev.assumed_bad = state == MRC_CTL_EV_ASSUMED_BAD;
+  return 0;
+}
+
+// Programs made from the published examples leave the state out: 0 counts as good.
 int replace_ev(const EvFormatProfile* format, const CtlLimits& limits, NodeEvProfile& profile,
                const mrc_ctl_ev_op_entry& entry) {
   if ((entry.flags & ~kKnownFlags) != 0) return EINVAL;
   ProfileEv fresh = from_api(entry.ev_new);
+  const int state = raw(entry.state) == 0 ? MRC_CTL_EV_GOOD : raw(entry.state);
+  if (const int error = fresh.populated ? take_state(state, fresh) : 0; error != 0) return error;
   if (const int error = check_new_ev(format, limits, profile, fresh); error != 0) return error;
   return for_copies(profile, from_api(entry.ev), (entry.flags & kKnownFlags) != 0,
                     [&](ProfileEv& ev) { ev = fresh; });
@@ -68,14 +80,13 @@ int replace_ev(const EvFormatProfile* format, const CtlLimits& limits, NodeEvPro
 
 int set_ev_state(NodeEvProfile& profile, const mrc_ctl_ev_op_entry& entry) {
   if ((entry.flags & ~kKnownFlags) != 0) return EINVAL;
-  const int state = raw(entry.state);
-  if (state != MRC_CTL_EV_GOOD && state != MRC_CTL_EV_ASSUMED_BAD && state != MRC_CTL_EV_DENIED)
-    return EINVAL;
+  ProfileEv said;
+  if (const int error = take_state(raw(entry.state), said); error != 0) return error;
   const ProfileEv wanted = from_api(entry.ev);
   if (!wanted.populated) return ENOENT;
   return for_copies(profile, wanted, (entry.flags & kKnownFlags) != 0, [&](ProfileEv& ev) {
-    ev.denied = state != MRC_CTL_EV_GOOD;
-    ev.assumed_bad = state == MRC_CTL_EV_ASSUMED_BAD;
+    ev.denied = said.denied;
+    ev.assumed_bad = said.assumed_bad;
   });
 }
 

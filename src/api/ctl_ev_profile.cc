@@ -62,15 +62,27 @@ std::size_t total_evs(const NodeSnapshot& state) {
 struct EvChange {
   const NodeSnapshot& state;
   const CtlLimits& limits;
+  std::span<const NodeState::EvOpinion> opinions;
   mrc_ctl_ev_profile_attr& attr;
   int mask;
   ProfileStep step{};
   NodeEvProfile profile;
+  std::size_t had_evs = 0;  // before the call
   int batch_error = 0;
 
   bool has(int bit) const { return (mask & bit) != 0; }
+  bool modifies_fields() const {
+    return has(MRC_CTL_EV_PROFILE_EV_FIELDS_OP) &&
+           raw(attr.ev_fields_op.op) != MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS;
+  }
+  bool modifies_evs() const {
+    const int op = raw(attr.ev_op.op);
+    return has(MRC_CTL_EV_PROFILE_EV_OP) && op != MRC_CTL_EV_OP_QUERY_EV_STATE &&
+           op != MRC_CTL_EV_OP_QUERY_EV_ARRAY;
+  }
 };
 
+// As many EVs as the call asks for; those there are keep their places.
 int take_count(EvChange& change) {
   const bool given = change.has(MRC_CTL_EV_PROFILE_COUNT);
   if (!given && change.profile.mode != EvMode::kAuto) return EINVAL;
@@ -81,31 +93,47 @@ int take_count(EvChange& change) {
     count = (count + align - 1) / align * align;
   }
   if (count > kMaxEvsPerQp) return E2BIG;
-  if (total_evs(change.state) + count > node::kMaxNodeEvs) return ENOSPC;
+  const std::size_t others = total_evs(change.state) - change.had_evs;
+  if (others + count > node::kMaxNodeEvs) return E2BIG;
   change.profile.evs.resize(count);
   return 0;
+}
+
+int take_mode_and_format(EvChange& change) {
+  NodeEvProfile& profile = change.profile;
+  if (change.has(MRC_CTL_EV_PROFILE_MODE) && !mode_of_api(raw(change.attr.ev_mode), profile.mode))
+    return EINVAL;
+  if (!change.has(MRC_CTL_EV_PROFILE_FMT_ID)) return 0;
+  profile.format_id = change.attr.ev_fmt_profile_id;
+  return change.state.formats.count(profile.format_id) != 0 ? 0 : EINVAL;
 }
 
 // INIT -> OFFLINE: mode, format and count, and the fields of generated profiles.
 int create_profile(EvChange& change) {
   NodeEvProfile& profile = change.profile;
-  if (!change.has(MRC_CTL_EV_PROFILE_MODE) || !mode_of_api(raw(change.attr.ev_mode), profile.mode))
-    return EINVAL;
-  if (change.has(MRC_CTL_EV_PROFILE_EV_OP)) return EINVAL;
-  if (change.state.ev_profiles.size() >= node::kMaxEvProfiles) return ENOSPC;
-  if (change.has(MRC_CTL_EV_PROFILE_FMT_ID)) {
-    if (change.state.formats.count(change.attr.ev_fmt_profile_id) == 0) return EINVAL;
-    profile.format_id = change.attr.ev_fmt_profile_id;
-  } else if (profile.mode != EvMode::kAuto) {
-    return EINVAL;
-  }
-  if (profile.mode == EvMode::kGenerated && !change.has(MRC_CTL_EV_PROFILE_EV_FIELDS_OP))
-    return EINVAL;
+  if (!change.has(MRC_CTL_EV_PROFILE_MODE)) return EINVAL;
+  if (change.state.ev_profiles.size() >= node::kMaxEvProfiles) return E2BIG;
+  if (const int error = take_mode_and_format(change); error != 0) return error;
+  if (profile.mode != EvMode::kAuto && !change.has(MRC_CTL_EV_PROFILE_FMT_ID)) return EINVAL;
+  if (profile.mode == EvMode::kGenerated && !change.modifies_fields()) return EINVAL;
+  if (change.modifies_evs()) return EINVAL;
   profile.state = ProfileState::kOffline;
   return take_count(change);
 }
 
-// What is chosen at creation may be said again later, but not changed.
+// OFFLINE all of it may change. Another mode or format makes the EVs anew, since those listed or
+// drawn for the old one mean nothing in it.
+int reshape(EvChange& change) {
+  NodeEvProfile& profile = change.profile;
+  const EvMode mode = profile.mode;
+  const std::uint64_t format = profile.format_id;
+  if (const int error = take_mode_and_format(change); error != 0) return error;
+  if (profile.mode != mode || profile.format_id != format)
+    profile.evs.assign(profile.evs.size(), {});
+  return change.has(MRC_CTL_EV_PROFILE_COUNT) ? take_count(change) : 0;
+}
+
+// ONLINE it may be said again, but not changed.
 int check_unchanged(const EvChange& change) {
   const NodeEvProfile& profile = change.profile;
   EvMode mode{};
@@ -123,11 +151,11 @@ int take_settings(EvChange& change) {
   NodeEvProfile& profile = change.profile;
   if (change.has(MRC_CTL_EV_PROFILE_MIN_ACTIVE)) {
     const std::uint32_t wanted = change.attr.ev_min_active;
-    if (wanted > profile.evs.size()) return EINVAL;
     if (profile.state == ProfileState::kOnline && wanted != profile.min_active) return EINVAL;
     profile.min_active = wanted;
     profile.has_min_active = true;
   }
+  if (profile.min_active > profile.evs.size()) return EINVAL;
   if (change.has(MRC_CTL_EV_PROFILE_EVENT_MASK)) {
     if ((change.attr.ev_event_mask & ~kEventStates) != 0) return EINVAL;
     profile.event_mask = static_cast<std::uint32_t>(change.attr.ev_event_mask);
@@ -186,33 +214,12 @@ int take_ev_step(EvChange& change) {
   NodeEvProfile& profile = change.profile;
   if (change.step == ProfileStep::kGoOnline) {
     if (!profile.has_min_active || !profile.has_event_mask) return EINVAL;
+    if (profile.mode == EvMode::kGenerated && profile.fields.empty()) return EINVAL;
     if (const int error = settle_evs(change.state, change.limits, profile); error != 0)
       return error;
   }
   profile.state = state_after(change.step, profile.state);
   return 0;
-}
-
-int apply(EvChange& change) {
-  const bool leaving =
-      change.step == ProfileStep::kGoOffline || change.step == ProfileStep::kRemove;
-  if (leaving && (change.mask & ~kIdentity) != 0) return EINVAL;
-  if (change.step == ProfileStep::kCreate) {
-    if (const int error = create_profile(change); error != 0) return error;
-  } else if (change.profile.state == ProfileState::kInit) {
-    return (change.mask & ~kIdentity) == 0 ? 0 : EINVAL;  // asked only whether it is in INIT
-  } else if (const int error = check_unchanged(change); error != 0) {
-    return error;
-  }
-  if (const int error = take_settings(change); error != 0) return error;
-  if (change.has(MRC_CTL_EV_PROFILE_EV_FIELDS_OP)) {
-    if (const int error = take_fields(change); error != 0) return error;
-  }
-  if (change.has(MRC_CTL_EV_PROFILE_EV_OP)) {
-    if (const int error = take_ev_op(change); error != 0) return error;
-  }
-  // A batch that stopped does not take the profile any further.
-  return change.batch_error != 0 ? 0 : take_ev_step(change);
 }
 
 int query_evs(const NodeEvProfile& profile, std::span<const NodeState::EvOpinion> opinions,
@@ -251,15 +258,51 @@ int query_fields(const NodeEvProfile& profile, mrc_ctl_ev_profile_attr& attr) {
   return 0;
 }
 
+// What a call asks for besides its change, of the profile as it is then.
+int answer_queries(EvChange& change) {
+  if (change.has(MRC_CTL_EV_PROFILE_EV_OP) && !change.modifies_evs()) {
+    if (const int error = query_evs(change.profile, change.opinions, change.attr); error != 0)
+      return error;
+  }
+  if (!change.has(MRC_CTL_EV_PROFILE_EV_FIELDS_OP) || change.modifies_fields()) return 0;
+  return query_fields(change.profile, change.attr);
+}
+
+int apply(EvChange& change) {
+  const bool leaving =
+      change.step == ProfileStep::kGoOffline || change.step == ProfileStep::kRemove;
+  if (leaving && (change.mask & ~kIdentity) != 0) return EINVAL;
+  int refused = 0;
+  if (change.step == ProfileStep::kCreate) {
+    refused = create_profile(change);
+  } else if (change.profile.state == ProfileState::kInit) {
+    return (change.mask & ~kIdentity) == 0 ? 0 : EINVAL;  // asked only whether it is in INIT
+  } else {
+    const bool online = change.profile.state == ProfileState::kOnline;
+    refused = online ? check_unchanged(change) : reshape(change);
+  }
+  if (refused == 0) refused = take_settings(change);
+  if (refused == 0 && change.modifies_fields()) refused = take_fields(change);
+  if (refused == 0 && change.modifies_evs()) refused = take_ev_op(change);
+  if (refused != 0) return refused;
+  // A batch that stopped does not take the profile any further.
+  if (change.batch_error != 0) return 0;
+  if (const int error = take_ev_step(change); error != 0) return error;
+  return answer_queries(change);
+}
+
 }  // namespace
 
-int modify_ev_profile(NodeSnapshot& state, const CtlLimits& limits, std::uint64_t id,
+int modify_ev_profile(NodeSnapshot& state, const CtlLimits& limits,
+                      std::span<const NodeState::EvOpinion> opinions, std::uint64_t id,
                       mrc_ctl_ev_profile_attr& attr, int mask, int& batch_error) {
   if (!mask_within(mask, kEvBits) || (mask & kBothOps) == kBothOps) return EINVAL;
   if ((mask & MRC_CTL_EV_PROFILE_VENDOR_CFG) != 0 && !all_zero(attr.vendor_cfg)) return EINVAL;
   const auto known = state.ev_profiles.find(id);
-  EvChange change{.state = state, .limits = limits, .attr = attr, .mask = mask};
+  EvChange change{
+      .state = state, .limits = limits, .opinions = opinions, .attr = attr, .mask = mask};
   if (known != state.ev_profiles.end()) change.profile = known->second;
+  change.had_evs = change.profile.evs.size();
   const int refused = find_step({.from = change.profile.state,
                                  .has_state = (mask & MRC_CTL_EV_PROFILE_STATE) != 0,
                                  .state = raw(attr.profile_state),

@@ -54,20 +54,32 @@ wire::EvKind with_segment(wire::EvKind kind, std::span<const std::uint8_t> width
                                                           : wire::EvKind::kSrv6;
 }
 
+int set_widths(EvFormatProfile& format, std::vector<std::uint8_t> widths) {
+  const wire::EvKind kind = with_segment(format.kind, widths);
+  const Status checked = wire::check_ev_format({kind, widths});
+  if (!checked.ok()) return checked.code() == ErrorCode::kTooLong ? E2BIG : EINVAL;
+  format.kind = kind;
+  format.field_widths = std::move(widths);
+  return 0;
+}
+
 int set_fields(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format) {
   const auto& op = attr.ev_fmt_op;
-  if (raw(op.op) != MRC_CTL_EV_FMT_OP_MODIFY_FIELDS) return EINVAL;
   if (op.fmt_fields == nullptr || op.fmt_field_count < 1) return EINVAL;
   if (static_cast<std::size_t>(op.fmt_field_count) > node::kMaxFormatFields) return E2BIG;
   std::vector<std::uint8_t> widths;
   widths.reserve(static_cast<std::size_t>(op.fmt_field_count));
   for (int i = 0; i < op.fmt_field_count; ++i)
     widths.push_back(op.fmt_fields[i].width);
-  const wire::EvKind kind = with_segment(format.kind, widths);
-  const Status checked = wire::check_ev_format({kind, widths});
-  if (!checked.ok()) return checked.code() == ErrorCode::kTooLong ? E2BIG : EINVAL;
-  format.kind = kind;
-  format.field_widths = std::move(widths);
+  return set_widths(format, std::move(widths));
+}
+
+int show_fields(const EvFormatProfile& format, mrc_ctl_ev_fmt_profile_attr& attr) {
+  auto& op = attr.ev_fmt_op;
+  const int error = check_room(format.field_widths.size(), op.fmt_fields, op.fmt_field_count);
+  if (error != 0) return error;
+  for (std::size_t i = 0; i < format.field_widths.size(); ++i)
+    op.fmt_fields[i].width = format.field_widths[i];
   return 0;
 }
 
@@ -78,21 +90,23 @@ bool used_online(const NodeSnapshot& state, std::uint64_t format_id) {
   });
 }
 
-// The mode is chosen when a profile is created; to say it again does no harm.
-int take_mode(const mrc_ctl_ev_fmt_profile_attr& attr, ProfileStep step, EvFormatProfile& format) {
+// May change until the profile is online; to say it again does no harm. Fields that the new mode
+// cannot carry are to be given anew.
+int take_mode(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format) {
   wire::EvKind kind{};
   if (!kind_of_mode(raw(attr.ev_fmt_mode), kind)) return EINVAL;
-  if (step == ProfileStep::kCreate) {
-    format.kind = kind;
-    return 0;
-  }
-  return attr.ev_fmt_mode == mode_of_kind(format.kind) ? 0 : EINVAL;
+  const bool is_new = format.state == ProfileState::kInit;
+  if (!is_new && attr.ev_fmt_mode == mode_of_kind(format.kind)) return 0;
+  if (format.state == ProfileState::kOnline) return EINVAL;
+  format.kind = kind;
+  if (set_widths(format, format.field_widths) != 0) format.field_widths.clear();
+  return 0;
 }
 
 int take_format_step(const NodeSnapshot& state, std::uint64_t id, ProfileStep step,
                      EvFormatProfile& format) {
   const bool is_full = state.formats.size() >= node::kMaxFormatProfiles;
-  if (step == ProfileStep::kCreate && is_full) return ENOSPC;
+  if (step == ProfileStep::kCreate && is_full) return E2BIG;
   if (step == ProfileStep::kGoOnline && format.field_widths.empty()) return EINVAL;
   if (step == ProfileStep::kGoOffline && used_online(state, id)) return EBUSY;
   format.state = state_after(step, format.state);
@@ -165,7 +179,15 @@ int check_room(std::size_t needed, const void* array, int& count) {
   return fits ? 0 : E2BIG;
 }
 
-int modify_format(NodeSnapshot& state, std::uint64_t id, const mrc_ctl_ev_fmt_profile_attr& attr,
+std::uint32_t ports_to_api(PortMask ports) { return ports.bits() << 1; }
+
+int ports_from_api(std::uint32_t bits, PortMask& out) {
+  out = PortMask(bits >> 1);
+  const std::uint32_t known = ports_to_api(PortMask::first(kMaxPorts));
+  return (bits & ~known) == 0 ? 0 : EINVAL;
+}
+
+int modify_format(NodeSnapshot& state, std::uint64_t id, mrc_ctl_ev_fmt_profile_attr& attr,
                   int mask) {
   if (!mask_within(mask, kFormatBits)) return EINVAL;
   if ((mask & MRC_CTL_EV_FMT_VENDOR_CFG) != 0 && !all_zero(attr.vendor_cfg)) return EINVAL;
@@ -181,17 +203,22 @@ int modify_format(NodeSnapshot& state, std::uint64_t id, const mrc_ctl_ev_fmt_pr
   if (refused != 0) return refused;
   const bool has_mode = (mask & MRC_CTL_EV_FMT_PROFILE_MODE) != 0;
   const bool has_op = (mask & MRC_CTL_EV_FMT_PROFILE_OP) != 0;
+  const bool asks = has_op && raw(attr.ev_fmt_op.op) == MRC_CTL_EV_FMT_OP_QUERY_FIELDS;
   if (step == ProfileStep::kCreate && !has_mode) return EINVAL;
   if (format.state == ProfileState::kInit && step == ProfileStep::kStay && (has_mode || has_op))
     return EINVAL;
   if (has_mode) {
-    if (const int error = take_mode(attr, step, format); error != 0) return error;
+    if (const int error = take_mode(attr, format); error != 0) return error;
   }
-  if (has_op) {
+  if (has_op && !asks) {
+    if (raw(attr.ev_fmt_op.op) != MRC_CTL_EV_FMT_OP_MODIFY_FIELDS) return EINVAL;
     if (format.state == ProfileState::kOnline || step == ProfileStep::kRemove) return EINVAL;
     if (const int error = set_fields(attr, format); error != 0) return error;
   }
   if (const int error = take_format_step(state, id, step, format); error != 0) return error;
+  if (asks) {
+    if (const int error = show_fields(format, attr); error != 0) return error;
+  }
   if (format.state == ProfileState::kInit) {
     state.formats.erase(id);
   } else {
@@ -205,20 +232,15 @@ int query_format(const NodeSnapshot& state, std::uint64_t id, mrc_ctl_ev_fmt_pro
   if (!mask_within(mask, kFormatBits)) return EINVAL;
   const auto known = state.formats.find(id);
   const EvFormatProfile format = known == state.formats.end() ? EvFormatProfile{} : known->second;
+  const bool has_mode = (mask & MRC_CTL_EV_FMT_PROFILE_MODE) != 0;
+  if (has_mode && format.state == ProfileState::kInit) return EINVAL;
   if ((mask & MRC_CTL_EV_FMT_PROFILE_OP) != 0) {
-    auto& op = attr.ev_fmt_op;
-    if (raw(op.op) != MRC_CTL_EV_FMT_OP_QUERY_FIELDS) return EINVAL;
-    const int error = check_room(format.field_widths.size(), op.fmt_fields, op.fmt_field_count);
-    if (error != 0) return error;
-    for (std::size_t i = 0; i < format.field_widths.size(); ++i)
-      op.fmt_fields[i].width = format.field_widths[i];
+    if (raw(attr.ev_fmt_op.op) != MRC_CTL_EV_FMT_OP_QUERY_FIELDS) return EINVAL;
+    if (const int error = show_fields(format, attr); error != 0) return error;
   }
   if ((mask & MRC_CTL_EV_FMT_PROFILE_STATE) != 0) attr.profile_state = to_api(format.state);
   if ((mask & MRC_CTL_EV_FMT_PROFILE_CUR_STATE) != 0) attr.cur_profile_state = to_api(format.state);
-  if ((mask & MRC_CTL_EV_FMT_PROFILE_MODE) != 0) {
-    if (format.state == ProfileState::kInit) return EINVAL;
-    attr.ev_fmt_mode = mode_of_kind(format.kind);
-  }
+  if (has_mode) attr.ev_fmt_mode = mode_of_kind(format.kind);
   if ((mask & MRC_CTL_EV_FMT_VENDOR_CFG) != 0)
     std::fill(std::begin(attr.vendor_cfg), std::end(attr.vendor_cfg), std::uint8_t{0});
   return 0;

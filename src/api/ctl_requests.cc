@@ -14,6 +14,7 @@ namespace mrc::api {
 namespace {
 
 constexpr int kMaxRequests = 65'536;  // as many as there are ids
+constexpr unsigned kMaxDscp = 63;
 
 // --- Events
 
@@ -28,7 +29,7 @@ mrc_ctl_ev_event event_to_api(const node::NodeEvEvent& event) {
   mrc_ctl_ev_event out{};
   out.profile_id = event.profile_id;
   out.ev = to_api(event.ev);
-  out.drop_count = event.drop_count;
+  out.drop_count = event.lost_before;
   out.state = event.state == core::EvState::kAssumedBad ? MRC_CTL_EV_ASSUMED_BAD : MRC_CTL_EV_GOOD;
   return out;
 }
@@ -38,10 +39,7 @@ int create_event_queue(mrc_context* context, int cqe, void* cq_context, mrc_comp
   if (!valid(context)) return EINVAL;
   node::NodeState& node = context->device->node();
   if (const int error = node.may_update(); error != 0) return error;
-  std::unique_ptr<node::NodeState::Listener> listener = node.listen();
-  if (listener == nullptr) return errno;
-  return create_ev_event_queue(context, cqe, cq_context, channel, comp_vector, std::move(listener),
-                               out);
+  return create_ev_event_queue(context, cqe, cq_context, channel, comp_vector, out);
 }
 
 int poll_events(mrc_cq& cq, int room, mrc_ctl_ev_event* events, int& count) {
@@ -89,17 +87,16 @@ int make_request(const nic::Device& device, mrc_ctl_ep_op_type op, const mrc_ctl
   std::copy(std::begin(from.req_ev.val), std::end(from.req_ev.val), out.ev.bytes.begin());
   out.port_status = op == MRC_CTL_EP_OP_PORT_STATUS_UPDATE;
   if (out.port_status) {
-    out.ports = PortMask(from.op.port_status_update.port_status);
-    if ((out.ports.bits() & ~PortMask::first(kMaxPorts).bits()) != 0) return EINVAL;
+    return ports_from_api(from.op.port_status_update.port_status, out.ports);
   }
   return 0;
 }
 
 struct Batch {
   mrc_ctl_ep_op_type op{};
-  std::uint8_t traffic_class = 0;
+  std::uint8_t dscp = 0;
   std::span<const mrc_ctl_ep_req> requests;
-  std::uint32_t timeout_us = 0;
+  DurationNs timeout_ns = 0;
   mrc_ctl_ep_rsp* answers = nullptr;
   int* answer_count = nullptr;
 };
@@ -107,7 +104,7 @@ struct Batch {
 int send_and_wait(mrc_context* context, const Batch& batch) {
   nic::Device& device = *context->device;
   if (const int error = device.node().may_update(); error != 0) return error;
-  const bool control_class = batch.traffic_class >> 2 == device.config().dscp.control;
+  const bool control_class = batch.dscp == device.config().dscp.control;
   std::vector<nic::EndpointRequest> requests(batch.requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const int error = make_request(device, batch.op, batch.requests[i], requests[i]);
@@ -115,15 +112,9 @@ int send_and_wait(mrc_context* context, const Batch& batch) {
     requests[i].control_class = control_class;
   }
   std::vector<nic::EndpointAnswer> answers;
-  const int result = device.endpoint_requests(
-      requests, static_cast<DurationNs>(batch.timeout_us) * kMicrosecondNs, answers);
+  const int result = device.endpoint_requests(requests, batch.timeout_ns, answers);
   if (result != 0 && result != ETIMEDOUT) return result;
-  // Some programs say how much room there is, others expect room for every answer.
-  const int room = *batch.answer_count;
-  const std::size_t limit = room > 0 && static_cast<std::size_t>(room) < requests.size()
-                                ? static_cast<std::size_t>(room)
-                                : requests.size();
-  const std::size_t count = std::min(limit, answers.size());
+  const std::size_t count = std::min(requests.size(), answers.size());
   for (std::size_t i = 0; i < count; ++i) {
     const nic::EndpointAnswer& answer = answers[i];
     batch.answers[i] = {
@@ -144,36 +135,42 @@ using mrc::api::valid;
 MRC_API_EXPORT mrc_cq* mrc_ctl_create_ev_event_cq(mrc_context* mrc_ctx, int cqe, void* cq_context,
                                                   mrc_comp_channel* channel, int comp_vector) {
   mrc_cq* made = nullptr;
-  return mrc::api::guarded_pointer(made, [&] {
+  return mrc::api::null_on_error(made, [&] {
     return mrc::api::create_event_queue(mrc_ctx, cqe, cq_context, channel, comp_vector, made);
   });
 }
 
 MRC_API_EXPORT int mrc_ctl_poll_ev_event(mrc_cq* ev_cq, int num_entries,
                                          mrc_ctl_ev_event* ev_event) {
-  if (!valid(ev_cq) || ev_cq->ev_events == nullptr) return -EINVAL;
-  if (num_entries < 0 || (ev_event == nullptr && num_entries > 0)) return -EINVAL;
   int count = 0;
-  const int error = mrc::api::guarded(
-      [&] { return mrc::api::poll_events(*ev_cq, num_entries, ev_event, count); });
-  return error != 0 ? -error : count;
+  return mrc::api::count_or(
+      count,
+      [&] {
+        if (!valid(ev_cq) || ev_cq->ev_events == nullptr) return EINVAL;
+        if (num_entries < 0 || (ev_event == nullptr && num_entries > 0)) return EINVAL;
+        return mrc::api::poll_events(*ev_cq, num_entries, ev_event, count);
+      },
+      [](int error) { return -error; });
 }
 
 MRC_API_EXPORT int mrc_ctl_ep_batch_send_wait(mrc_context* mrc_ctx, uint8_t req_tc,
                                               mrc_ctl_ep_op_type op_type, mrc_ctl_ep_req* req,
                                               int num_req, uint32_t rsp_timeout,
                                               mrc_ctl_ep_rsp* rsp, int* num_rsp) {
-  const int op = mrc::api::raw(op_type);
-  if (!valid(mrc_ctx) || req == nullptr || rsp == nullptr || num_rsp == nullptr) return EINVAL;
-  if (op != MRC_CTL_EP_OP_EV_PROBE && op != MRC_CTL_EP_OP_PORT_STATUS_UPDATE) return EINVAL;
-  if (num_req < 1) return EINVAL;
-  if (num_req > mrc::api::kMaxRequests) return E2BIG;
-  return mrc::api::guarded([&] {
+  const auto send = [&] {
+    const int op = mrc::api::raw(op_type);
+    if (num_rsp == nullptr) return EINVAL;
+    *num_rsp = 0;
+    if (!valid(mrc_ctx) || req == nullptr || rsp == nullptr) return EINVAL;
+    if (op != MRC_CTL_EP_OP_EV_PROBE && op != MRC_CTL_EP_OP_PORT_STATUS_UPDATE) return EINVAL;
+    if (num_req < 1 || num_req > mrc::api::kMaxRequests) return EINVAL;
+    if (req_tc > mrc::api::kMaxDscp) return EINVAL;
     return mrc::api::send_and_wait(mrc_ctx, {.op = op_type,
-                                             .traffic_class = req_tc,
+                                             .dscp = req_tc,
                                              .requests = {req, static_cast<std::size_t>(num_req)},
-                                             .timeout_us = rsp_timeout,
+                                             .timeout_ns = rsp_timeout,
                                              .answers = rsp,
                                              .answer_count = num_rsp});
-  });
+  };
+  return mrc::api::minus_one_on_error(send, {ETIMEDOUT, EAGAIN, EINVAL, ENOMEM, ENOTSUP, EPERM});
 }

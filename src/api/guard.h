@@ -1,39 +1,62 @@
-// At the C boundary: exhausted memory becomes ENOMEM, and nothing is thrown into the program.
+// The C boundary: how calls tell of an error, and that nothing is thrown into the program.
+//
+// The API has four conventions, each with a function here. In all of them errno says why, also
+// where the value returned does, and success leaves errno as it was. docs/api.md has the table of
+// calls; exhausted memory becomes ENOMEM.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
+#include <initializer_list>
 #include <new>
 #include <utility>
 
 namespace mrc::api {
 
-// Calls `body`, which returns an errno value.
+// Some calls of the controller have a complete list of errors: whatever else goes wrong there is
+// EIO. An empty list has them all.
+using ErrorList = std::initializer_list<int>;
+
+// Calls `body`, which returns an errno value, and returns it.
 template <typename Body>
-int guarded(Body&& body) noexcept {
+int caught(Body&& body, ErrorList documented = {}) noexcept {
+  const int before = errno;
+  int error = 0;
   try {
-    return std::forward<Body>(body)();
+    error = std::forward<Body>(body)();
   } catch (const std::bad_alloc&) {
-    return ENOMEM;
+    error = ENOMEM;
   }
+  const bool listed = documented.size() == 0 ||
+                      std::find(documented.begin(), documented.end(), error) != documented.end();
+  if (error != 0 && !listed) error = EIO;
+  errno = error == 0 ? before : error;
+  return error;
 }
 
-// Calls `body`, which returns an errno value after it has filled `result`; gives the result, or
-// none and errno.
-template <typename T, typename Body>
-T* guarded_pointer(T*& result, Body&& body) noexcept {
-  const int error = guarded(std::forward<Body>(body));
-  if (error == 0) return result;
-  errno = error;
-  return nullptr;
-}
-
-// For calls that report by -1 and errno.
+// 0, or the errno value itself: most calls that have a namesake in verbs.
 template <typename Body>
-int guarded_minus_one(Body&& body) noexcept {
-  const int error = guarded(std::forward<Body>(body));
-  if (error == 0) return 0;
-  errno = error;
-  return -1;
+int value_on_error(Body&& body) noexcept {
+  return caught(std::forward<Body>(body));
+}
+
+// 0, or -1.
+template <typename Body>
+int minus_one_on_error(Body&& body, ErrorList documented = {}) noexcept {
+  return caught(std::forward<Body>(body), documented) == 0 ? 0 : -1;
+}
+
+// A pointer, or none. `body` fills `result`.
+template <typename T, typename Body>
+T* null_on_error(T*& result, Body&& body) noexcept {
+  return caught(std::forward<Body>(body)) == 0 ? result : nullptr;
+}
+
+// How many there were, or `failure(errno value)`. `body` fills `count`.
+template <typename Body, typename Failure>
+int count_or(int& count, Body&& body, const Failure& failure) noexcept {
+  const int error = caught(std::forward<Body>(body));
+  return error == 0 ? count : failure(error);
 }
 
 }  // namespace mrc::api

@@ -105,10 +105,8 @@ struct mrc_cq {
   std::unique_ptr<mrc::nic::CompletionQueue> work;
   std::atomic<unsigned> children{0};
 
-  // EV events: `capacity` is what the program asked for. Events taken from the channel and not yet
-  // acknowledged keep the queue alive.
+  // EV events. Those taken from the channel and not yet acknowledged keep the queue alive.
   std::unique_ptr<mrc::node::NodeState::Listener> ev_events;
-  int capacity = 0;
   std::mutex mutex;
   std::condition_variable acknowledged;
   unsigned unacknowledged = 0;
@@ -156,10 +154,8 @@ inline bool valid(const mrc_qp* handle) { return handle != nullptr && handle->he
 // The device behind a verbs context, or none when it is not one of ours.
 nic::Device* device_of(const ibv_context* context);
 
-// For mrc_ctl_create_ev_event_cq: a completion queue over `listener`, with all argument checks but
-// the caller's rights. EINVAL, ENOMEM.
+// For mrc_ctl_create_ev_event_cq: with all argument checks but the caller's rights. EINVAL, ENOMEM.
 int create_ev_event_queue(mrc_context* context, int cqe, void* cq_context,
-                          mrc_comp_channel* channel, int comp_vector,
-                          std::unique_ptr<node::NodeState::Listener> listener, mrc_cq*& out);
+                          mrc_comp_channel* channel, int comp_vector, mrc_cq*& out);
 
 }  // namespace mrc::api

@@ -126,17 +126,36 @@ void end_ev_events(mrc_cq& cq) {
   cq.acknowledged.wait(lock, [&] { return cq.unacknowledged == 0; });
 }
 
+int destroy_cq(mrc_cq* cq) {
+  if (!valid(cq)) return EINVAL;
+  if (cq->children != 0) return EBUSY;
+  if (cq->work != nullptr) {
+    cq->context->async->remove(cq->work.get());
+    cq->work->wait_acknowledged();
+  } else {
+    end_ev_events(*cq);
+  }
+  delete cq;
+  return 0;
+}
+
+int request_notification(mrc_cq* cq, bool solicited_only) {
+  if (!valid(cq)) return EINVAL;
+  if (cq->work != nullptr) return cq->work->request_notification(solicited_only);
+  if (cq->channel == nullptr) return 0;
+  return watch_source(*cq->channel, EPOLL_CTL_MOD, cq->ev_events->descriptor(),
+                      EPOLLIN | EPOLLONESHOT, cq);
+}
+
 }  // namespace
 
 int create_ev_event_queue(mrc_context* context, int cqe, void* cq_context,
-                          mrc_comp_channel* channel, int comp_vector,
-                          std::unique_ptr<node::NodeState::Listener> listener, mrc_cq*& out) {
+                          mrc_comp_channel* channel, int comp_vector, mrc_cq*& out) {
   const int refused = check_cq_arguments(context, cqe, channel, comp_vector);
   if (refused != 0) return refused;
-  if (listener == nullptr) return ENOMEM;
   std::unique_ptr<mrc_cq> made = make_cq(context, cq_context, channel);
-  made->ev_events = std::move(listener);
-  made->capacity = cqe;
+  made->ev_events = context->device->node().listen(static_cast<std::size_t>(cqe));
+  if (made->ev_events == nullptr) return errno;
   if (channel != nullptr) {
     const int error = watch_source(*channel, EPOLL_CTL_ADD, made->ev_events->descriptor(),
                                    EPOLLONESHOT, made.get());
@@ -155,62 +174,60 @@ mrc_comp_channel::~mrc_comp_channel() {
 }
 
 MRC_API_EXPORT int mrc_create_comp_channel(mrc_context* context, mrc_comp_channel** channel) {
-  if (!valid(context) || channel == nullptr) return EINVAL;
-  mrc_comp_channel* made = nullptr;
-  const int error = mrc::api::guarded([&] { return mrc::api::create_channel(context, made); });
-  if (error == 0) *channel = made;
-  return error;
+  return mrc::api::value_on_error([&] {
+    if (!valid(context) || channel == nullptr) return EINVAL;
+    return mrc::api::create_channel(context, *channel);
+  });
 }
 
 MRC_API_EXPORT int mrc_get_comp_channel_fd(mrc_comp_channel* channel, int* fd) {
-  if (!valid(channel) || fd == nullptr) return EINVAL;
-  *fd = channel->epoll_fd;
-  return 0;
+  return mrc::api::minus_one_on_error([&] {
+    if (!valid(channel) || fd == nullptr) return EINVAL;
+    *fd = channel->epoll_fd;
+    return 0;
+  });
 }
 
 MRC_API_EXPORT int mrc_destroy_comp_channel(mrc_comp_channel* channel) {
-  if (!valid(channel)) return EINVAL;
-  if (channel->children != 0) return EBUSY;
-  delete channel;
-  return 0;
+  return mrc::api::value_on_error([&] {
+    if (!valid(channel)) return EINVAL;
+    if (channel->children != 0) return EBUSY;
+    delete channel;
+    return 0;
+  });
 }
 
 MRC_API_EXPORT mrc_cq* mrc_create_cq(mrc_context* context, int cqe, void* cq_context,
                                      mrc_comp_channel* channel, int comp_vector) {
   mrc_cq* made = nullptr;
-  return mrc::api::guarded_pointer(made, [&] {
+  return mrc::api::null_on_error(made, [&] {
     return mrc::api::create_cq(context, cqe, cq_context, channel, comp_vector, made);
   });
 }
 
 MRC_API_EXPORT int mrc_poll_cq(mrc_cq* cq, int num_entries, ibv_wc* wc) {
-  if (!valid(cq) || cq->work == nullptr) return -EINVAL;
-  return mrc::api::poll_completions(*cq->context->device, *cq->work, num_entries, wc);
+  int count = 0;
+  return mrc::api::count_or(
+      count,
+      [&] {
+        if (!valid(cq) || cq->work == nullptr) return EINVAL;
+        count = mrc::api::poll_completions(*cq->context->device, *cq->work, num_entries, wc);
+        return count < 0 ? -count : 0;
+      },
+      [](int) { return -1; });
 }
 
 MRC_API_EXPORT int mrc_destroy_cq(mrc_cq* cq) {
-  if (!valid(cq)) return EINVAL;
-  if (cq->children != 0) return EBUSY;
-  if (cq->work != nullptr) {
-    cq->context->async->remove(cq->work.get());
-    cq->work->wait_acknowledged();
-  } else {
-    mrc::api::end_ev_events(*cq);
-  }
-  delete cq;
-  return 0;
+  return mrc::api::value_on_error([&] { return mrc::api::destroy_cq(cq); });
 }
 
 MRC_API_EXPORT int mrc_req_notify_cq(mrc_cq* cq, int solicited_only) {
-  if (!valid(cq)) return EINVAL;
-  if (cq->work != nullptr) return cq->work->request_notification(solicited_only != 0);
-  if (cq->channel == nullptr) return 0;
-  return mrc::api::watch_source(*cq->channel, EPOLL_CTL_MOD, cq->ev_events->descriptor(),
-                                EPOLLIN | EPOLLONESHOT, cq);
+  return mrc::api::value_on_error(
+      [&] { return mrc::api::request_notification(cq, solicited_only != 0); });
 }
 
 MRC_API_EXPORT int mrc_get_cq_event(mrc_comp_channel* channel, mrc_cq** cq, void** cq_context) {
-  return mrc::api::guarded_minus_one(
+  return mrc::api::minus_one_on_error(
       [&] { return mrc::api::get_cq_event(channel, cq, cq_context); });
 }
 

@@ -10,8 +10,8 @@ namespace mrc::api {
 namespace {
 
 constexpr std::uint32_t kMprStep = 1;
-constexpr std::uint32_t kSpokenVersions =
-    (1U << MRC_PROTOCOL_VERSION_0) | (1U << MRC_PROTOCOL_VERSION_1);
+// Enumerators are their own bits; version 0 is none.
+constexpr std::uint32_t kSpokenVersions = MRC_PROTOCOL_VERSION_1;
 constexpr std::uint32_t kCapabilities =
     MRC_DEVICE_CAP_TRIM_NACK | MRC_DEVICE_CAP_DYNAMIC_MPR | MRC_DEVICE_CAP_SVC_TIME;
 
@@ -66,16 +66,28 @@ int query_device(const ibv_context* verbs, const mrc_context* context, mrc_devic
   return 0;
 }
 
+int destroy_context(mrc_context* context) {
+  if (!valid(context)) return EINVAL;
+  if (context->children != 0) return EBUSY;
+  VerbsContext& verbs = *context->verbs;
+  unwatch_events(verbs, context->async->descriptor());
+  delete context;
+  release(verbs);
+  return 0;
+}
+
 }  // namespace
 }  // namespace mrc::api
 
 MRC_API_EXPORT int mrc_query_device_ex(ibv_context* context, mrc_context* mcontext,
                                        mrc_device_attr* attr, int* supported) {
-  return mrc::api::query_device(context, mcontext, attr, supported);
+  return mrc::api::minus_one_on_error(
+      [&] { return mrc::api::query_device(context, mcontext, attr, supported); });
 }
 
 MRC_API_EXPORT int mrc_query_device(ibv_context* context, mrc_device_attr* attr, int* supported) {
-  return mrc::api::query_device(context, nullptr, attr, supported);
+  return mrc::api::minus_one_on_error(
+      [&] { return mrc::api::query_device(context, nullptr, attr, supported); });
 }
 
 MRC_API_EXPORT void mrc_query_version(uint32_t* current, uint32_t* last_supported, uint32_t* vendor,
@@ -89,16 +101,10 @@ MRC_API_EXPORT void mrc_query_version(uint32_t* current, uint32_t* last_supporte
 
 MRC_API_EXPORT mrc_context* mrc_create_context(ibv_context* vcontext, mrc_context_attr* attr) {
   mrc_context* made = nullptr;
-  return mrc::api::guarded_pointer(made,
-                                   [&] { return mrc::api::create_context(vcontext, attr, made); });
+  return mrc::api::null_on_error(made,
+                                 [&] { return mrc::api::create_context(vcontext, attr, made); });
 }
 
 MRC_API_EXPORT int mrc_destroy_context(mrc_context* context) {
-  if (!mrc::api::valid(context)) return EINVAL;
-  if (context->children != 0) return EBUSY;
-  mrc::api::VerbsContext& verbs = *context->verbs;
-  mrc::api::unwatch_events(verbs, context->async->descriptor());
-  delete context;
-  mrc::api::release(verbs);
-  return 0;
+  return mrc::api::minus_one_on_error([&] { return mrc::api::destroy_context(context); });
 }

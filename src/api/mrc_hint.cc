@@ -53,30 +53,36 @@ int check_call(const mrc_qp_hint* hint, const mrc_qp_hint_attr* attr, int mask) 
 MRC_API_EXPORT mrc_qp_hint* mrc_create_qp_hint(mrc_context* context,
                                                mrc_qp_hint_init_attr* init_attr) {
   mrc_qp_hint* made = nullptr;
-  return mrc::api::guarded_pointer(made,
-                                   [&] { return mrc::api::create_hint(context, init_attr, made); });
+  return mrc::api::null_on_error(made,
+                                 [&] { return mrc::api::create_hint(context, init_attr, made); });
 }
 
 MRC_API_EXPORT int mrc_destroy_qp_hint(mrc_qp_hint* hint) {
-  if (!mrc::api::valid(hint)) return EINVAL;
-  if (hint->children != 0) return EBUSY;
-  delete hint;
-  return 0;
+  return mrc::api::minus_one_on_error([&] {
+    if (!mrc::api::valid(hint)) return EINVAL;
+    if (hint->children != 0) return EBUSY;
+    delete hint;
+    return 0;
+  });
 }
 
 MRC_API_EXPORT int mrc_query_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) {
-  const int refused = mrc::api::check_call(hint, attr, mask);
-  if (refused != 0) return refused;
-  const std::lock_guard lock(hint->mutex);
-  mrc::api::copy(hint->attr, mask, *attr);
-  return 0;
+  return mrc::api::minus_one_on_error([&] {
+    const int refused = mrc::api::check_call(hint, attr, mask);
+    if (refused != 0) return refused;
+    const std::lock_guard lock(hint->mutex);
+    mrc::api::copy(hint->attr, mask, *attr);
+    return 0;
+  });
 }
 
 MRC_API_EXPORT int mrc_modify_qp_hint(mrc_qp_hint* hint, mrc_qp_hint_attr* attr, int mask) {
-  int refused = mrc::api::check_call(hint, attr, mask);
-  if (refused == 0) refused = mrc::api::check(*attr, mask);
-  if (refused != 0) return refused;
-  const std::lock_guard lock(hint->mutex);
-  mrc::api::copy(*attr, mask, hint->attr);
-  return 0;
+  return mrc::api::minus_one_on_error([&] {
+    int refused = mrc::api::check_call(hint, attr, mask);
+    if (refused == 0) refused = mrc::api::check(*attr, mask);
+    if (refused != 0) return refused;
+    const std::lock_guard lock(hint->mutex);
+    mrc::api::copy(*attr, mask, hint->attr);
+    return 0;
+  });
 }

@@ -139,29 +139,31 @@ using mrc::api::valid;
 
 MRC_API_EXPORT mrc_qp* mrc_create_qp(mrc_context* context, mrc_qp_init_attr* attr) {
   mrc_qp* made = nullptr;
-  return mrc::api::guarded_pointer(made, [&] { return mrc::api::create_qp(context, attr, made); });
+  return mrc::api::null_on_error(made, [&] { return mrc::api::create_qp(context, attr, made); });
 }
 
 MRC_API_EXPORT int mrc_destroy_qp(mrc_qp* qp) {
-  if (!valid(qp)) return EINVAL;
-  mrc::api::remove_from_registry(*qp->context->device, qp->pair);
-  qp->context->async->remove(&qp->pair.nic());
-  qp->pair.destroy();
-  delete qp;
-  return 0;
+  return mrc::api::value_on_error([&] {
+    if (!valid(qp)) return EINVAL;
+    mrc::api::remove_from_registry(*qp->context->device, qp->pair);
+    qp->context->async->remove(&qp->pair.nic());
+    qp->pair.destroy();
+    delete qp;
+    return 0;
+  });
 }
 
 MRC_API_EXPORT int mrc_query_qp(mrc_qp* qp, ibv_qp_attr* vattr, int vattr_mask,
                                 mrc_qp_attr* mrc_attr, int mrc_attr_mask,
                                 mrc_qp_init_attr* init_attr) {
-  return mrc::api::guarded([&] {
+  return mrc::api::value_on_error([&] {
     return mrc::api::query_qp(qp, vattr, vattr_mask, mrc_attr, mrc_attr_mask, init_attr);
   });
 }
 
 MRC_API_EXPORT int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* vattr, int vattr_mask,
                                  mrc_qp_attr* mrc_attr, int mrc_attr_mask) {
-  return mrc::api::guarded([&] {
+  return mrc::api::value_on_error([&] {
     return mrc::api::modify_qp(qp, {.verbs = vattr,
                                     .verbs_mask = vattr_mask,
                                     .mrc = mrc_attr,
@@ -171,23 +173,29 @@ MRC_API_EXPORT int mrc_modify_qp(mrc_qp* qp, ibv_qp_attr* vattr, int vattr_mask,
 }
 
 MRC_API_EXPORT int mrc_get_qpn(mrc_qp* qp, uint32_t* qpn) {
-  if (!valid(qp) || qpn == nullptr) return EINVAL;
-  *qpn = qp->pair.number();
-  return 0;
+  return mrc::api::minus_one_on_error([&] {
+    if (!valid(qp) || qpn == nullptr) return EINVAL;
+    *qpn = qp->pair.number();
+    return 0;
+  });
 }
 
 MRC_API_EXPORT int mrc_post_recv(mrc_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
-  if (!valid(qp) || wr == nullptr || bad_wr == nullptr) return EINVAL;
-  return mrc::api::guarded([&] { return mrc::api::post_receives(qp->pair, wr, bad_wr); });
+  return mrc::api::minus_one_on_error([&] {
+    if (!valid(qp) || wr == nullptr || bad_wr == nullptr) return EINVAL;
+    return mrc::api::post_receives(qp->pair, wr, bad_wr);
+  });
 }
 
 MRC_API_EXPORT int mrc_post_send(mrc_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
-  if (!valid(qp) || wr == nullptr || bad_wr == nullptr) return EINVAL;
-  return mrc::api::guarded([&] { return mrc::api::post_sends(qp->pair, wr, bad_wr); });
+  return mrc::api::value_on_error([&] {
+    if (!valid(qp) || wr == nullptr || bad_wr == nullptr) return EINVAL;
+    return mrc::api::post_sends(qp->pair, wr, bad_wr);
+  });
 }
 
 MRC_API_EXPORT int mrc_get_async_event(mrc_context* context, mrc_async_event* event) {
-  return mrc::api::guarded_minus_one([&] { return mrc::api::get_event(context, event); });
+  return mrc::api::minus_one_on_error([&] { return mrc::api::get_event(context, event); });
 }
 
 MRC_API_EXPORT void mrc_ack_async_event(mrc_async_event* event) {

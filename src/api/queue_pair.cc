@@ -36,7 +36,10 @@ struct Step {
 };
 constexpr int kInitMrc =
     MRC_QP_EV_PROFILE_ID | MRC_QP_CC_PROFILE_ID | MRC_QP_HINT | MRC_QP_VENDOR_CFG;
-constexpr int kRtrMrc = MRC_QP_MAX_WIMM_DEST | MRC_QP_MPR_DEST | MRC_QP_CAP | MRC_QP_VENDOR_CFG;
+// What we are as a receiver, and what we shall be as a sender: the published walk-through says both
+// here, and the latter again at RTS, which then holds.
+constexpr int kRtrMrc = MRC_QP_MAX_WIMM_DEST | MRC_QP_MPR_DEST | MRC_QP_CAP | MRC_QP_MAX_WIMM |
+                        MRC_QP_MPR | MRC_QP_VENDOR_CFG;
 constexpr int kRtsMrc =
     MRC_QP_MAX_WIMM | MRC_QP_MPR | MRC_QP_RETRY_CNT | MRC_QP_TIMEOUT | MRC_QP_VENDOR_CFG;
 constexpr std::array<Step, 5> kSteps{{
@@ -204,7 +207,10 @@ int QueuePair::merge_verbs(const QpChange& change, Attributes& into) const {
     to.ah_attr = ah;
     into.has_peer = true;
   }
-  if (has(mask, IBV_QP_ACCESS_FLAGS)) to.qp_access_flags = attr.qp_access_flags;
+  if (has(mask, IBV_QP_ACCESS_FLAGS)) {
+    to.qp_access_flags = attr.qp_access_flags;
+    into.has_access_flags = true;
+  }
   if (has(mask, IBV_QP_RQ_PSN)) to.rq_psn = attr.rq_psn & kPsnMask;
   if (has(mask, IBV_QP_SQ_PSN)) to.sq_psn = attr.sq_psn & kPsnMask;
   if (has(mask, IBV_QP_RNR_RETRY)) to.rnr_retry = attr.rnr_retry;
@@ -296,8 +302,14 @@ int QueuePair::modify(const QpChange& change) {
   }
   error = merge(change, wanted);
   if (error != 0) return error;
+  const bool has_rights = has(change.verbs_mask, IBV_QP_ACCESS_FLAGS);
+  if (has_rights) pair_->allow_remote_writes(wanted.allows_writes());
   error = apply(wanted, from, to);
-  if (error == 0) attributes_ = wanted;
+  if (error == 0) {
+    attributes_ = wanted;
+  } else if (has_rights) {
+    pair_->allow_remote_writes(attributes_.allows_writes());
+  }
   return error;
 }
 

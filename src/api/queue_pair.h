@@ -58,6 +58,11 @@ class QueuePair {
     mrc_qp_attr mrc{};
     core::QpHints hints;
     bool has_peer = false;
+    bool has_access_flags = false;
+    // A queue pair that was never told may be written to, as in the published walk-through.
+    bool allows_writes() const {
+      return !has_access_flags || (verbs.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0;
+    }
     int mrc_given = 0;  // which MRC attributes the program has set
   };
 

@@ -139,7 +139,7 @@ MRC_API_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   if (mrc::api::VerbsDevice* ours = mrc::api::our_device(device)) {
     mrc::api::VerbsContext* context = nullptr;
     errno = 0;
-    mrc::api::guarded_pointer(context, [&] { return mrc::api::open_device(*ours, context); });
+    mrc::api::null_on_error(context, [&] { return mrc::api::open_device(*ours, context); });
     return context == nullptr ? nullptr : &context->vctx.context;
   }
   return forward_or<ibv_context*>(nullptr, device, MRC_REAL(ibv_open_device), device);

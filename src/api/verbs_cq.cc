@@ -83,7 +83,7 @@ MRC_API_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
                                          context);
   }
   ibv_comp_channel* made = nullptr;
-  return mrc::api::guarded_pointer(made, [&] { return mrc::api::create_channel(*ours, made); });
+  return mrc::api::null_on_error(made, [&] { return mrc::api::create_channel(*ours, made); });
 }
 
 MRC_API_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
@@ -105,7 +105,7 @@ MRC_API_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_con
                                channel, comp_vector);
   }
   ibv_cq* made = nullptr;
-  return mrc::api::guarded_pointer(made, [&] {
+  return mrc::api::null_on_error(made, [&] {
     return mrc::api::create_cq(*ours, cqe, cq_context, channel, comp_vector, made);
   });
 }
@@ -138,7 +138,7 @@ MRC_API_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void
   mrc::api::VerbsChannel* ours = our_channel(channel);
   if (ours == nullptr)
     return forward_or(-1, channel, MRC_REAL(ibv_get_cq_event), channel, cq, cq_context);
-  return mrc::api::guarded_minus_one([&] {
+  return mrc::api::minus_one_on_error([&] {
     if (cq == nullptr || cq_context == nullptr) return EINVAL;
     void* cookie = nullptr;
     const int error = ours->nic->wait(cookie);

@@ -143,7 +143,7 @@ using mrc::api::our_device;
 MRC_API_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
   ibv_device** list = nullptr;
   int count = 0;
-  mrc::api::guarded_pointer(list, [&] { return mrc::api::make_list(list, count); });
+  mrc::api::null_on_error(list, [&] { return mrc::api::make_list(list, count); });
   if (num_devices != nullptr) *num_devices = count;
   return list;
 }

@@ -96,7 +96,7 @@ MRC_API_EXPORT int ibv_get_async_event(ibv_context* context, ibv_async_event* ev
   mrc::api::VerbsContext* ours = our_context(context);
   if (ours == nullptr)
     return forward_or(-1, context, MRC_REAL(ibv_get_async_event), context, event);
-  return mrc::api::guarded_minus_one([&] { return mrc::api::get_event(*ours, event); });
+  return mrc::api::minus_one_on_error([&] { return mrc::api::get_event(*ours, event); });
 }
 
 MRC_API_EXPORT void ibv_ack_async_event(ibv_async_event* event) {

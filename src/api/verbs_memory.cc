@@ -75,7 +75,7 @@ int register_region(VerbsPd& pd, void* address, std::size_t length, std::uint64_
 ibv_mr* register_region(ibv_pd* pd, void* address, std::size_t length, std::uint64_t io_address,
                         unsigned access) {
   ibv_mr* made = nullptr;
-  return guarded_pointer(made, [&] {
+  return null_on_error(made, [&] {
     return register_region(*our_pd(pd), address, length, io_address, access, made);
   });
 }
@@ -92,7 +92,7 @@ MRC_API_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (ours == nullptr)
     return forward_or<ibv_pd*>(nullptr, context, MRC_REAL(ibv_alloc_pd), context);
   ibv_pd* made = nullptr;
-  return mrc::api::guarded_pointer(made, [&] {
+  return mrc::api::null_on_error(made, [&] {
     auto pd = std::make_unique<mrc::api::VerbsPd>();
     pd->domain = ours->device->new_domain();
     pd->pd = {.context = context, .handle = pd->domain};

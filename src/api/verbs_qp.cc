@@ -87,7 +87,7 @@ int create_qp(VerbsPd& pd, ibv_qp_init_attr& attr, ibv_qp*& out) {
 
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
   ibv_qp* made = nullptr;
-  return guarded_pointer(made, [&] {
+  return null_on_error(made, [&] {
     if (attr == nullptr) return EINVAL;
     return create_qp(*our_pd(pd), *attr, made);
   });
@@ -131,8 +131,8 @@ MRC_API_EXPORT ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 MRC_API_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   mrc::api::VerbsQp* ours = our_qp(qp);
   if (ours == nullptr) return forward_or(EINVAL, qp, MRC_REAL(ibv_modify_qp), qp, attr, mask);
-  const int error =
-      mrc::api::guarded([&] { return ours->pair.modify({.verbs = attr, .verbs_mask = mask}); });
+  const int error = mrc::api::value_on_error(
+      [&] { return ours->pair.modify({.verbs = attr, .verbs_mask = mask}); });
   if (error == 0) qp->state = ours->pair.state();
   return error;
 }

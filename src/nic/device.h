@@ -169,6 +169,8 @@ class QueuePair {
   virtual int to_rts(const core::QpReadyToSend& settings) = 0;
   virtual int to_error() = 0;
   virtual int to_reset() = 0;
+  // Whether the peer may write here at all; it may until told otherwise, and again after a reset.
+  virtual void allow_remote_writes(bool allowed) = 0;
 
   // All or up to the first bad one: `posted` says how many were taken. ENOMEM: queue full. EINVAL:
   // wrong state, buffers, keys or operation. Both are safe against concurrent posters.

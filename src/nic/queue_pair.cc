@@ -197,6 +197,11 @@ int QueuePairImpl::to_reset() {
   return 0;
 }
 
+void QueuePairImpl::allow_remote_writes(bool allowed) {
+  const EngineGuard guard(*engine_);
+  e.remote_writes = allowed;
+}
+
 // What was posted is gone without a completion, and so are completions nobody has polled yet.
 void QueuePairImpl::forget_work() {
   ProfileUse use;  // ends outside the locks

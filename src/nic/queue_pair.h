@@ -89,6 +89,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
   int to_rts(const core::QpReadyToSend& settings) override;
   int to_error() override;
   int to_reset() override;
+  void allow_remote_writes(bool allowed) override;
   int post_sends(std::span<const SendWork> work, std::size_t& posted) override;
   int post_receives(std::span<const ReceiveWork> work, std::size_t& posted) override;
   QpReport report() override;
@@ -134,6 +135,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
     PeerName remote;
     Address remote_address;
     bool connected = false;
+    bool remote_writes = true;
     std::shared_ptr<PathProfile> paths;
     ProfileUse use;
     std::uint64_t sends_taken = 0;

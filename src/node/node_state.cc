@@ -262,8 +262,8 @@ void NodeState::send_event(const NodeEvEvent& event) {
   impl_->events.send(event);
 }
 
-std::unique_ptr<NodeState::Listener> NodeState::listen() {
-  return open_listener(impl_->directory + "/events");
+std::unique_ptr<NodeState::Listener> NodeState::listen(std::size_t capacity) {
+  return open_listener(impl_->directory + "/events", capacity);
 }
 
 }  // namespace mrc::node

@@ -89,7 +89,7 @@ struct NodeSnapshot {
 struct NodeEvEvent {
   std::uint64_t profile_id = 0;
   ProfileEv ev;
-  std::uint32_t drop_count = 0;
+  std::uint32_t lost_before = 0;  // for a listener: events it had no room for since the last one
   core::EvState state = core::EvState::kGood;
 };
 
@@ -148,10 +148,12 @@ class NodeState {
     virtual ~Listener() = default;
     virtual int descriptor() const = 0;         // readable when there is an event
     virtual bool next(NodeEvEvent& event) = 0;  // false: none
-    virtual std::uint64_t missed() const = 0;
   };
-  // None when we may not listen or there is no descriptor left; errno says which.
-  std::unique_ptr<Listener> listen();
+  // Holds `capacity` events or more; what does not fit is lost, and the next event of its sender
+  // says how many. None when we may not listen (EPERM), when there is no descriptor left, or when
+  // so many events cannot be held (ENOMEM); errno says which.
+  std::unique_ptr<Listener> listen(std::size_t capacity = kUsualEvents);
+  static constexpr std::size_t kUsualEvents = 1'024;
 
  private:
   struct Impl;

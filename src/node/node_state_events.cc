@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <limits>
 
 #include "node/node_state_files.h"
 #include "os/kernel_random.h"
@@ -22,9 +23,8 @@ namespace {
 
 constexpr std::size_t kMaxListeners = 64;
 constexpr std::size_t kMaxSenders = 4'096;          // whose sequence a listener follows
-constexpr std::uint32_t kEventMagic = 0x4D45'5631;  // "MEV1"
-constexpr std::size_t kEventBytes = 4 + 8 + 8 + 8 + 2 * wire::kEvBytes + 3 + 4 + 4;
-constexpr int kPipeBytes = 1 << 20;  // what anybody may ask for
+constexpr std::uint32_t kEventMagic = 0x4D45'5632;  // "MEV2"
+constexpr std::size_t kEventBytes = 4 + 8 + 8 + 8 + 2 * wire::kEvBytes + 3 + 4;
 
 // Small enough that the kernel writes one whole or not at all.
 using Frame = std::array<std::byte, kEventBytes>;
@@ -50,7 +50,6 @@ Frame make_frame(std::uint64_t sender, std::uint64_t sequence, const NodeEvEvent
   out.u8(static_cast<std::uint8_t>((event.ev.denied ? kEvDenied : 0) |
                                    (event.ev.populated ? kEvPopulated : 0)));
   out.u8(static_cast<std::uint8_t>(event.state));
-  out.u32(event.drop_count);
   out.u32(frame_sum(frame));
   return frame;
 }
@@ -72,7 +71,6 @@ bool read_frame(const Frame& frame, Arrival& out) {
   const std::uint8_t port = in.u8();
   const std::uint8_t flags = in.u8();
   const std::uint8_t state = in.u8();
-  out.event.drop_count = in.u32();
   if (in.u32() != frame_sum(frame)) return false;
   out.event.ev.port = PortId{port};
   out.event.ev.denied = (flags & kEvDenied) != 0;
@@ -134,7 +132,6 @@ class PipeListener final : public NodeState::Listener {
   PipeListener& operator=(const PipeListener&) = delete;
 
   int descriptor() const override { return pipe_.get(); }
-  std::uint64_t missed() const override { return missed_; }
 
   // Reads no more than it hands out, so that the descriptor stays readable while there is more.
   // Anybody may write anything here; after noise it goes on with the next whole event.
@@ -148,8 +145,8 @@ class PipeListener final : public NodeState::Listener {
       Arrival arrival;
       if (read_frame(frame_, arrival)) {
         have_ = 0;
-        follow(arrival);
         event = arrival.event;
+        event.lost_before = lost_before(arrival);
         return true;
       }
       std::memmove(frame_.data(), frame_.data() + 1, frame_.size() - 1);
@@ -158,15 +155,18 @@ class PipeListener final : public NodeState::Listener {
   }
 
  private:
-  // Numbers that go back or begin anew tell nothing.
-  void follow(const Arrival& arrival) {
+  // Every sender counts what it sends to this listener from 1 on. Numbers that go back tell
+  // nothing, and nothing is known of senders beyond the limit.
+  std::uint32_t lost_before(const Arrival& arrival) {
     auto last = last_.find(arrival.sender);
     if (last == last_.end()) {
-      if (last_.size() == kMaxSenders) last_.clear();
-      last = last_.emplace(arrival.sender, arrival.sequence - 1).first;
+      if (last_.size() == kMaxSenders) return 0;
+      last = last_.emplace(arrival.sender, 0).first;
     }
-    if (arrival.sequence > last->second) missed_ += arrival.sequence - last->second - 1;
+    const std::uint64_t before = last->second;
     last->second = arrival.sequence;
+    return arrival.sequence > before ? static_cast<std::uint32_t>(arrival.sequence - before - 1)
+                                     : 0;
   }
 
   node_files::LifeDescriptor pipe_;
@@ -174,9 +174,19 @@ class PipeListener final : public NodeState::Listener {
   pid_t owner_;
   Frame frame_{};
   std::size_t have_ = 0;
-  std::uint64_t missed_ = 0;
   std::map<std::uint64_t, std::uint64_t> last_;
 };
+
+// Room for so many events. A pipe is made of pages, and no event stands in two of them. Beyond
+// what anybody may ask for (1 MiB) it takes the right to.
+bool make_room(int pipe, std::size_t events) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t per_page = page / kEventBytes;
+  const std::size_t wanted = (events + per_page - 1) / per_page * page;
+  if (wanted > static_cast<std::size_t>(std::numeric_limits<int>::max())) return false;
+  const int granted = fcntl(pipe, F_SETPIPE_SZ, static_cast<int>(wanted));
+  return granted >= 0 && static_cast<std::size_t>(granted) >= wanted;
+}
 
 }  // namespace
 
@@ -196,7 +206,8 @@ void EventSender::send(const NodeEvEvent& event) {
   }
 }
 
-std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory) {
+std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory,
+                                                   std::size_t capacity) {
   const std::string path = node_files::path_in(directory, node_files::unique_name());
   if (mkfifo(path.c_str(), 0600) != 0) {
     if (errno == EACCES) errno = EPERM;
@@ -204,13 +215,13 @@ std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory)
   }
   // Open for writing too: with no writer left the descriptor would be readable for ever.
   os::Descriptor pipe(open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!pipe.valid() || fchmod(pipe.get(), 0622) != 0) {
-    const int error = errno;
+  const bool has_room = pipe.valid() && make_room(pipe.get(), capacity);
+  if (!has_room || fchmod(pipe.get(), 0622) != 0) {
+    const int error = !pipe.valid() || has_room ? errno : ENOMEM;
     unlink(path.c_str());
     errno = error;
     return nullptr;
   }
-  fcntl(pipe.get(), F_SETPIPE_SZ, kPipeBytes);  // where that is refused, less fits
   return std::make_unique<PipeListener>(std::move(pipe), path);
 }
 

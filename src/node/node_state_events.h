@@ -28,6 +28,7 @@ class EventSender {
 };
 
 // None on failure; errno says why.
-std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory);
+std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory,
+                                                   std::size_t capacity);
 
 }  // namespace mrc::node

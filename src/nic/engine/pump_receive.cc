@@ -54,8 +54,8 @@ void PumpReceive::on_received(const Received& received) {
   if (result.placement.length > 0) place(*qp, result.placement, packet, payload);
 }
 
-// Whether the memory is there that the payload of a packet is for, so far as it names any. Keys and
-// bounds are the protocol's business.
+// Whether the memory is there that the payload of a packet is for, so far as it names any, and open
+// to the peer. Keys and bounds are the protocol's business.
 bool PumpReceive::has_target(const QueuePairImpl& qp, const wire::Packet& packet,
                              std::uint32_t length) {
   const auto* write = std::get_if<wire::Write>(&packet.body);
@@ -66,6 +66,7 @@ bool PumpReceive::has_target(const QueuePairImpl& qp, const wire::Packet& packet
     return qp.can_scatter(static_cast<std::uint32_t>(receive.value()), {write->address, length},
                           targets_);
   }
+  if (!qp.e.remote_writes) return false;
   const auto key = static_cast<std::uint32_t>(write->key);
   return targets_.holds({state_.group.regions.locate(key, write->address), length});
 }

@@ -182,10 +182,8 @@ void PumpResults::on_ev_state(const core::Event& event) {
   const auto index = static_cast<std::size_t>(event.ev);
   if (index >= paths.evs.size() || event.ev_state == core::EvState::kSkip) return;
   state_.group.node->publish_ev_state(paths.node_id, paths.evs[index], event.ev_state);
-  state_.group.node->send_event({.profile_id = paths.node_id,
-                                 .ev = paths.evs[index],
-                                 .drop_count = event.drop_count,
-                                 .state = event.ev_state});
+  state_.group.node->send_event(
+      {.profile_id = paths.node_id, .ev = paths.evs[index], .state = event.ev_state});
 }
 
 }  // namespace mrc::nic

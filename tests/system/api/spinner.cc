@@ -40,8 +40,9 @@ constexpr std::size_t kNumbers = 64;
   std::abort();
 }
 
-// A call may succeed or give one of these.
-void expect(const char* what, int error, std::initializer_list<int> allowed) {
+// A call may succeed or give one of these, as its value or by -1 and errno.
+void expect(const char* what, int result, std::initializer_list<int> allowed) {
+  const int error = result == -1 ? errno : result;
   if (error == 0) return;
   for (const int one : allowed) {
     if (error == one) return;
@@ -297,7 +298,7 @@ void Spinner::poll() {
   std::array<ibv_wc, 16> done;
   const int room = static_cast<int>(below(done.size()));
   const int count = starved([&] { return mrc_poll_cq(cq, room, done.data()); });
-  if (count < 0) expect("poll_cq", -count, {EOVERFLOW});
+  if (count < 0) expect("poll_cq", count, {EOVERFLOW});
   for (int i = 0; i < count; ++i) {
     const bool good = done.at(static_cast<std::size_t>(i)).status == IBV_WC_SUCCESS;
     ++(good ? shared_.writes_done : shared_.writes_failed);
@@ -368,7 +369,7 @@ void Spinner::destroy_something() {
   }
   if (!hints_.empty()) {
     const std::size_t index = below(hints_.size());
-    const int error = mrc_destroy_qp_hint(hints_[index]);
+    const int error = mrc_destroy_qp_hint(hints_[index]) != 0 ? errno : 0;
     if (error != (is_used(hints_[index]) ? EBUSY : 0)) fail("destroy_qp_hint", error);
     if (error == 0) hints_.erase(hints_.begin() + static_cast<std::ptrdiff_t>(index));
   }

@@ -29,7 +29,8 @@ constexpr auto kPatience = std::chrono::seconds(120);
   std::_Exit(status);
 }
 
-void check(int error, const std::string& what) {
+void check(int result, const std::string& what) {
+  const int error = result == -1 ? errno : result;
   if (error != 0) fail(what + ": errno " + std::to_string(error));
 }
 

@@ -61,7 +61,8 @@ struct Failure {
   std::string what;
 };
 
-void need(bool good, int error, const char* what) {
+void need(bool good, int result, const char* what) {
+  const int error = result == -1 ? errno : result;
   if (!good) throw Failure{error, what};
 }
 

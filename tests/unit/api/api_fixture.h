@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "support/temporary_directory.h"
+#include "unit/api/why.h"
 
 namespace mrc::api_test {
 
@@ -130,7 +131,7 @@ class MrcTest : public DeviceTest {
       EXPECT_EQ(mrc_destroy_comp_channel(channel_), 0);
     }
     if (context_ != nullptr) {
-      EXPECT_EQ(mrc_destroy_context(context_), 0);
+      EXPECT_EQ(why(mrc_destroy_context(context_)), 0);
     }
     DeviceTest::TearDown();
   }
@@ -160,7 +161,7 @@ class MrcTest : public DeviceTest {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = IBV_MTU_4096;
-    EXPECT_EQ(mrc_get_qpn(peer, &attr.dest_qp_num), 0);
+    EXPECT_EQ(why(mrc_get_qpn(peer, &attr.dest_qp_num)), 0);
     attr.ah_attr.is_global = 1;
     attr.ah_attr.port_num = 1;
     attr.ah_attr.grh.sgid_index = 3;

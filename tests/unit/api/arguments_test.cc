@@ -31,13 +31,13 @@ TEST_F(ArgumentsTest, QueryVersionSkipsNullPointers) {
 TEST_F(ArgumentsTest, QueryDevice) {
   mrc_device_attr attr{};
   int supported = -1;
-  EXPECT_EQ(mrc_query_device(nullptr, &attr, &supported), EINVAL);
-  EXPECT_EQ(mrc_query_device(verbs_, nullptr, &supported), EINVAL);
-  EXPECT_EQ(mrc_query_device(verbs_, &attr, nullptr), EINVAL);
+  EXPECT_EQ(why(mrc_query_device(nullptr, &attr, &supported)), EINVAL);
+  EXPECT_EQ(why(mrc_query_device(verbs_, nullptr, &supported)), EINVAL);
+  EXPECT_EQ(why(mrc_query_device(verbs_, &attr, nullptr)), EINVAL);
   EXPECT_EQ(supported, -1);
-  ASSERT_EQ(mrc_query_device(verbs_, &attr, &supported), 0);
+  ASSERT_EQ(why(mrc_query_device(verbs_, &attr, &supported)), 0);
   EXPECT_EQ(supported, 1);
-  EXPECT_NE(attr.mrc_protocol_version & (1U << MRC_PROTOCOL_VERSION_1), 0U);
+  EXPECT_EQ(attr.mrc_protocol_version, 1U);
   EXPECT_GE(attr.wimm_attr.max_wimm, 256);
   EXPECT_GE(attr.wimm_attr.max_wimm_dest, 256);
   EXPECT_GT(attr.mpr_attr.max_mpr, 0);
@@ -52,7 +52,7 @@ TEST_F(ArgumentsTest, ADeviceThatIsNotOursHasNoMrc) {
   mrc_device_attr attr{};
   attr.cap = 77;
   int supported = -1;
-  EXPECT_EQ(mrc_query_device(&strange, &attr, &supported), 0);
+  EXPECT_EQ(why(mrc_query_device(&strange, &attr, &supported)), 0);
   EXPECT_EQ(supported, 0);
   EXPECT_EQ(attr.cap, 77U);
   EXPECT_EQ(error_of(mrc_create_context(&strange, nullptr)), EOPNOTSUPP);
@@ -61,17 +61,18 @@ TEST_F(ArgumentsTest, ADeviceThatIsNotOursHasNoMrc) {
 TEST_F(ArgumentsTest, QueryDeviceEx) {
   mrc_device_attr attr{};
   int supported = 0;
-  EXPECT_EQ(mrc_query_device_ex(nullptr, nullptr, &attr, &supported), EINVAL);
-  EXPECT_EQ(mrc_query_device_ex(verbs_, not_a_handle<mrc_context>(), &attr, &supported), EINVAL);
-  EXPECT_EQ(mrc_query_device_ex(verbs_, context_, nullptr, &supported), EINVAL);
-  EXPECT_EQ(mrc_query_device_ex(verbs_, context_, &attr, nullptr), EINVAL);
+  EXPECT_EQ(why(mrc_query_device_ex(nullptr, nullptr, &attr, &supported)), EINVAL);
+  EXPECT_EQ(why(mrc_query_device_ex(verbs_, not_a_handle<mrc_context>(), &attr, &supported)),
+            EINVAL);
+  EXPECT_EQ(why(mrc_query_device_ex(verbs_, context_, nullptr, &supported)), EINVAL);
+  EXPECT_EQ(why(mrc_query_device_ex(verbs_, context_, &attr, nullptr)), EINVAL);
   ibv_context* other = ibv_open_device(verbs_->device);
   ASSERT_NE(other, nullptr);
-  EXPECT_EQ(mrc_query_device_ex(other, context_, &attr, &supported), EINVAL);
+  EXPECT_EQ(why(mrc_query_device_ex(other, context_, &attr, &supported)), EINVAL);
   EXPECT_EQ(ibv_close_device(other), 0);
-  EXPECT_EQ(mrc_query_device_ex(nullptr, context_, &attr, &supported), 0);
-  EXPECT_EQ(mrc_query_device_ex(verbs_, nullptr, &attr, &supported), 0);
-  EXPECT_EQ(mrc_query_device_ex(verbs_, context_, &attr, &supported), 0);
+  EXPECT_EQ(why(mrc_query_device_ex(nullptr, context_, &attr, &supported)), 0);
+  EXPECT_EQ(why(mrc_query_device_ex(verbs_, nullptr, &attr, &supported)), 0);
+  EXPECT_EQ(why(mrc_query_device_ex(verbs_, context_, &attr, &supported)), 0);
   EXPECT_EQ(supported, 1);
 }
 
@@ -82,7 +83,7 @@ TEST_F(ArgumentsTest, CreateContextTakesAnyVersionUpToOurs) {
     mrc_context_attr attr{.mrc_api_version_used = version, .mrc_vendor_api_version_used = 0};
     mrc_context* made = mrc_create_context(verbs_, &attr);
     ASSERT_NE(made, nullptr) << version;
-    EXPECT_EQ(mrc_destroy_context(made), 0);
+    EXPECT_EQ(why(mrc_destroy_context(made)), 0);
   }
   mrc_context_attr newer{.mrc_api_version_used = MRC_API_VER(1, 0, 2)};
   EXPECT_EQ(error_of(mrc_create_context(verbs_, &newer)), EINVAL);
@@ -92,10 +93,10 @@ TEST_F(ArgumentsTest, CreateContextTakesAnyVersionUpToOurs) {
 }
 
 TEST_F(ArgumentsTest, DestroyContext) {
-  EXPECT_EQ(mrc_destroy_context(nullptr), EINVAL);
-  EXPECT_EQ(mrc_destroy_context(not_a_handle<mrc_context>()), EINVAL);
-  EXPECT_EQ(mrc_destroy_context(wrong_kind<mrc_context>(cq_)), EINVAL);
-  EXPECT_EQ(mrc_destroy_context(context_), EBUSY);
+  EXPECT_EQ(why(mrc_destroy_context(nullptr)), EINVAL);
+  EXPECT_EQ(why(mrc_destroy_context(not_a_handle<mrc_context>())), EINVAL);
+  EXPECT_EQ(why(mrc_destroy_context(wrong_kind<mrc_context>(cq_))), EINVAL);
+  EXPECT_EQ(why(mrc_destroy_context(context_)), EBUSY);
 }
 
 TEST_F(ArgumentsTest, CompChannels) {
@@ -105,9 +106,9 @@ TEST_F(ArgumentsTest, CompChannels) {
   EXPECT_EQ(mrc_create_comp_channel(context_, nullptr), EINVAL);
   EXPECT_EQ(made, nullptr);
   int fd = -7;
-  EXPECT_EQ(mrc_get_comp_channel_fd(nullptr, &fd), EINVAL);
-  EXPECT_EQ(mrc_get_comp_channel_fd(wrong_kind<mrc_comp_channel>(cq_), &fd), EINVAL);
-  EXPECT_EQ(mrc_get_comp_channel_fd(channel_, nullptr), EINVAL);
+  EXPECT_EQ(why(mrc_get_comp_channel_fd(nullptr, &fd)), EINVAL);
+  EXPECT_EQ(why(mrc_get_comp_channel_fd(wrong_kind<mrc_comp_channel>(cq_), &fd)), EINVAL);
+  EXPECT_EQ(why(mrc_get_comp_channel_fd(channel_, nullptr)), EINVAL);
   EXPECT_EQ(fd, -7);
   EXPECT_EQ(mrc_destroy_comp_channel(nullptr), EINVAL);
   EXPECT_EQ(mrc_destroy_comp_channel(wrong_kind<mrc_comp_channel>(context_)), EINVAL);
@@ -140,8 +141,8 @@ TEST_F(ArgumentsTest, HandlesOfAnotherContextAreRefused) {
   mrc.qp_hint = hint;
   EXPECT_EQ(mrc_modify_qp(qps_[0], &init, IBV_QP_STATE, &mrc, MRC_QP_HINT), EINVAL);
   EXPECT_EQ(state_of(qps_[0]), IBV_QPS_RESET);
-  EXPECT_EQ(mrc_destroy_qp_hint(hint), 0);
-  EXPECT_EQ(mrc_destroy_context(other), 0);
+  EXPECT_EQ(why(mrc_destroy_qp_hint(hint)), 0);
+  EXPECT_EQ(why(mrc_destroy_context(other)), 0);
 }
 
 TEST_F(ArgumentsTest, PollCq) {
@@ -186,32 +187,32 @@ TEST_F(ArgumentsTest, Hints) {
   mrc_qp_hint_attr attr{};
   constexpr int kAll = MRC_QP_HINT_NUM_QPS_PER_PEER | MRC_QP_HINT_NUM_SEND_PEERS |
                        MRC_QP_HINT_NUM_REMOTE_RECV_PEERS | MRC_QP_HINT_VENDOR_CFG;
-  EXPECT_EQ(mrc_query_qp_hint(nullptr, &attr, kAll), EINVAL);
-  EXPECT_EQ(mrc_query_qp_hint(wrong_kind<mrc_qp_hint>(cq_), &attr, kAll), EINVAL);
-  EXPECT_EQ(mrc_query_qp_hint(hint, nullptr, kAll), EINVAL);
-  EXPECT_EQ(mrc_query_qp_hint(hint, &attr, 1 << 5), EINVAL);
-  EXPECT_EQ(mrc_modify_qp_hint(nullptr, &attr, kAll), EINVAL);
-  EXPECT_EQ(mrc_modify_qp_hint(hint, nullptr, kAll), EINVAL);
-  EXPECT_EQ(mrc_modify_qp_hint(hint, &attr, 1 << 5), EINVAL);
+  EXPECT_EQ(why(mrc_query_qp_hint(nullptr, &attr, kAll)), EINVAL);
+  EXPECT_EQ(why(mrc_query_qp_hint(wrong_kind<mrc_qp_hint>(cq_), &attr, kAll)), EINVAL);
+  EXPECT_EQ(why(mrc_query_qp_hint(hint, nullptr, kAll)), EINVAL);
+  EXPECT_EQ(why(mrc_query_qp_hint(hint, &attr, 1 << 5)), EINVAL);
+  EXPECT_EQ(why(mrc_modify_qp_hint(nullptr, &attr, kAll)), EINVAL);
+  EXPECT_EQ(why(mrc_modify_qp_hint(hint, nullptr, kAll)), EINVAL);
+  EXPECT_EQ(why(mrc_modify_qp_hint(hint, &attr, 1 << 5)), EINVAL);
   mrc_qp_hint_attr bad{};
   bad.num_send_peers = -5;
-  EXPECT_EQ(mrc_modify_qp_hint(hint, &bad, MRC_QP_HINT_NUM_SEND_PEERS), EINVAL);
+  EXPECT_EQ(why(mrc_modify_qp_hint(hint, &bad, MRC_QP_HINT_NUM_SEND_PEERS)), EINVAL);
   bad.num_send_peers = 0;
   bad.num_remote_recv_peers = -5;
-  EXPECT_EQ(mrc_modify_qp_hint(hint, &bad, MRC_QP_HINT_NUM_REMOTE_RECV_PEERS), EINVAL);
+  EXPECT_EQ(why(mrc_modify_qp_hint(hint, &bad, MRC_QP_HINT_NUM_REMOTE_RECV_PEERS)), EINVAL);
 
-  ASSERT_EQ(mrc_query_qp_hint(hint, &attr, kAll), 0);
+  ASSERT_EQ(why(mrc_query_qp_hint(hint, &attr, kAll)), 0);
   EXPECT_EQ(attr.num_send_peers, 3);
   attr.num_send_peers = 30;
   attr.num_qps_per_peer = 20;
-  ASSERT_EQ(mrc_modify_qp_hint(hint, &attr, MRC_QP_HINT_NUM_SEND_PEERS), 0);
-  ASSERT_EQ(mrc_query_qp_hint(hint, &attr, kAll), 0);
+  ASSERT_EQ(why(mrc_modify_qp_hint(hint, &attr, MRC_QP_HINT_NUM_SEND_PEERS)), 0);
+  ASSERT_EQ(why(mrc_query_qp_hint(hint, &attr, kAll)), 0);
   EXPECT_EQ(attr.num_send_peers, 30);
   EXPECT_EQ(attr.num_qps_per_peer, 2) << "not in the mask";
 
-  EXPECT_EQ(mrc_destroy_qp_hint(nullptr), EINVAL);
-  EXPECT_EQ(mrc_destroy_qp_hint(wrong_kind<mrc_qp_hint>(cq_)), EINVAL);
-  EXPECT_EQ(mrc_destroy_qp_hint(hint), 0);
+  EXPECT_EQ(why(mrc_destroy_qp_hint(nullptr)), EINVAL);
+  EXPECT_EQ(why(mrc_destroy_qp_hint(wrong_kind<mrc_qp_hint>(cq_))), EINVAL);
+  EXPECT_EQ(why(mrc_destroy_qp_hint(hint)), 0);
 }
 
 TEST_F(ArgumentsTest, CreateQp) {
@@ -246,9 +247,9 @@ TEST_F(ArgumentsTest, CreateQp) {
 
 TEST_F(ArgumentsTest, QpnDestroyAndQuery) {
   std::uint32_t qpn = 0;
-  EXPECT_EQ(mrc_get_qpn(nullptr, &qpn), EINVAL);
-  EXPECT_EQ(mrc_get_qpn(wrong_kind<mrc_qp>(cq_), &qpn), EINVAL);
-  EXPECT_EQ(mrc_get_qpn(qps_[0], nullptr), EINVAL);
+  EXPECT_EQ(why(mrc_get_qpn(nullptr, &qpn)), EINVAL);
+  EXPECT_EQ(why(mrc_get_qpn(wrong_kind<mrc_qp>(cq_), &qpn)), EINVAL);
+  EXPECT_EQ(why(mrc_get_qpn(qps_[0], nullptr)), EINVAL);
   EXPECT_EQ(mrc_destroy_qp(nullptr), EINVAL);
   EXPECT_EQ(mrc_destroy_qp(wrong_kind<mrc_qp>(cq_)), EINVAL);
   ibv_qp_attr attr{};
@@ -295,12 +296,12 @@ TEST_F(ArgumentsTest, Posting) {
   EXPECT_EQ(mrc_post_send(qps_[0], &send, nullptr), EINVAL);
   ibv_recv_wr receive{};
   ibv_recv_wr* bad_receive = nullptr;
-  EXPECT_EQ(mrc_post_recv(nullptr, &receive, &bad_receive), EINVAL);
-  EXPECT_EQ(mrc_post_recv(wrong_kind<mrc_qp>(cq_), &receive, &bad_receive), EINVAL);
-  EXPECT_EQ(mrc_post_recv(qps_[0], nullptr, &bad_receive), EINVAL);
-  EXPECT_EQ(mrc_post_recv(qps_[0], &receive, nullptr), EINVAL);
+  EXPECT_EQ(why(mrc_post_recv(nullptr, &receive, &bad_receive)), EINVAL);
+  EXPECT_EQ(why(mrc_post_recv(wrong_kind<mrc_qp>(cq_), &receive, &bad_receive)), EINVAL);
+  EXPECT_EQ(why(mrc_post_recv(qps_[0], nullptr, &bad_receive)), EINVAL);
+  EXPECT_EQ(why(mrc_post_recv(qps_[0], &receive, nullptr)), EINVAL);
   receive.num_sge = -1;
-  EXPECT_EQ(mrc_post_recv(qps_[0], &receive, &bad_receive), EINVAL);
+  EXPECT_EQ(why(mrc_post_recv(qps_[0], &receive, &bad_receive)), EINVAL);
   EXPECT_EQ(bad_receive, &receive);
 
   const auto refused = [&](const std::function<void(ibv_send_wr&)>& spoil) {

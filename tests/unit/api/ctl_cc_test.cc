@@ -13,7 +13,7 @@ class CtlCc : public test::CtlTest {
   static constexpr int kConfig = MRC_CTL_CC_PROFILE_CONFIG;
 
   int modify(std::uint64_t id, int mask, mrc_ctl_cc_profile_attr attr) {
-    return mrc_ctl_modify_cc_profile(ctx(), id, &attr, mask);
+    return why(mrc_ctl_modify_cc_profile(ctx(), id, &attr, mask));
   }
   int create(std::uint64_t id, const char* algorithm) {
     mrc_ctl_cc_profile_attr attr{};
@@ -82,7 +82,7 @@ TEST_F(CtlCc, TheSettingsReachTheEngine) {
   EXPECT_EQ(nscc.qa_threshold_ns, 12u);
   EXPECT_EQ(nscc.target_delay_ns, 13u);
   mrc_ctl_cc_profile_attr attr{};
-  ASSERT_EQ(mrc_ctl_query_cc_profile(ctx(), 1, &attr, kState | kAlgorithm | kConfig), 0);
+  ASSERT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, &attr, kState | kAlgorithm | kConfig)), 0);
   EXPECT_EQ(attr.profile_state, MRC_CTL_PROFILE_ONLINE);
   EXPECT_STREQ(attr.algorithm, "uet-1.0-nscc");
   ASSERT_NE(attr.cc_config, nullptr);
@@ -97,21 +97,26 @@ TEST_F(CtlCc, NoAlgorithmNeedsNoSettings) {
   EXPECT_EQ(node().snapshot()->cc_profiles.at(1).cc.algorithm, core::CcAlgorithm::kNone);
   mrc_ctl_cc_profile_attr attr{};
   attr.algorithm = "x";
-  ASSERT_EQ(mrc_ctl_query_cc_profile(ctx(), 1, &attr, kAlgorithm | kConfig), 0);
+  ASSERT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, &attr, kAlgorithm | kConfig)), 0);
   EXPECT_EQ(attr.algorithm, nullptr);
   EXPECT_EQ(attr.cc_config, nullptr);
 }
 
-TEST_F(CtlCc, TheAlgorithmIsChosenOnceAndMustBeKnown) {
+TEST_F(CtlCc, TheAlgorithmMustBeKnownAndChangesOnlyOffline) {
   EXPECT_EQ(create(1, "dcqcn"), EINVAL);
   EXPECT_EQ(create(1, ""), EINVAL);
   EXPECT_EQ(create(1, "uet-1.0-nscc-and-more"), EINVAL);
   ASSERT_EQ(create(1, "uet-1.0-nscc"), 0);
   mrc_ctl_cc_profile_attr attr{};
-  attr.algorithm = nullptr;
-  EXPECT_EQ(modify(1, kAlgorithm, attr), EINVAL);
+  EXPECT_EQ(modify(1, kAlgorithm, attr), 0) << "none";
   attr.algorithm = "uet-1.0-nscc";
   EXPECT_EQ(modify(1, kAlgorithm, attr), 0);
+  EXPECT_EQ(set_state(1, MRC_CTL_PROFILE_ONLINE), EINVAL) << "another one has settings of its own";
+  mrc_ctl_cc_nscc_cfg config{};
+  ASSERT_EQ(configure(1, &config, kState), 0);
+  EXPECT_EQ(modify(1, kAlgorithm, attr), 0) << "said again";
+  attr.algorithm = nullptr;
+  EXPECT_EQ(modify(1, kAlgorithm, attr), EINVAL);
 }
 
 TEST_F(CtlCc, UsersKeepItOnline) {
@@ -136,8 +141,8 @@ TEST_F(CtlCc, WrongArgumentsChangeNothing) {
   ASSERT_EQ(create(1, "uet-1.0-nscc"), 0);
   const std::uint64_t before = version();
   mrc_ctl_cc_profile_attr attr{};
-  EXPECT_EQ(mrc_ctl_modify_cc_profile(nullptr, 1, &attr, kState), EINVAL);
-  EXPECT_EQ(mrc_ctl_modify_cc_profile(ctx(), 1, nullptr, kState), EINVAL);
+  EXPECT_EQ(why(mrc_ctl_modify_cc_profile(nullptr, 1, &attr, kState)), EINVAL);
+  EXPECT_EQ(why(mrc_ctl_modify_cc_profile(ctx(), 1, nullptr, kState)), EINVAL);
   EXPECT_EQ(modify(1, 0, attr), EINVAL);
   EXPECT_EQ(modify(1, 1 << 4, attr), EINVAL);
   EXPECT_EQ(configure(1, nullptr), EINVAL);
@@ -148,10 +153,10 @@ TEST_F(CtlCc, WrongArgumentsChangeNothing) {
   config.gamma = 0;
   config.eta = INFINITY;
   EXPECT_EQ(configure(1, &config, kState), EINVAL);
-  EXPECT_EQ(mrc_ctl_query_cc_profile(nullptr, 1, &attr, kState), EINVAL);
-  EXPECT_EQ(mrc_ctl_query_cc_profile(ctx(), 1, nullptr, kState), EINVAL);
-  EXPECT_EQ(mrc_ctl_query_cc_profile(ctx(), 1, &attr, 0), EINVAL);
-  EXPECT_EQ(mrc_ctl_query_cc_profile(ctx(), 2, &attr, kAlgorithm), EINVAL);
+  EXPECT_EQ(why(mrc_ctl_query_cc_profile(nullptr, 1, &attr, kState)), EINVAL);
+  EXPECT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, nullptr, kState)), EINVAL);
+  EXPECT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, &attr, 0)), EINVAL);
+  EXPECT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 2, &attr, kAlgorithm)), EINVAL);
   attr.vendor_cfg[0] = 1;
   EXPECT_EQ(modify(1, MRC_CTL_CC_PROFILE_VENDOR_CFG, attr), EINVAL);
   attr.cur_profile_state = MRC_CTL_PROFILE_ONLINE;

@@ -20,6 +20,7 @@
 #include "nic/device.h"
 #include "node/config.h"
 #include "support/temporary_directory.h"
+#include "unit/api/why.h"
 
 namespace mrc::api::test {
 
@@ -88,7 +89,7 @@ class CtlTest : public testing::Test {
   // --- Formats
 
   int modify_format(std::uint64_t id, int mask, mrc_ctl_ev_fmt_profile_attr attr) {
-    return mrc_ctl_modify_ev_fmt_profile(ctx(), id, &attr, mask);
+    return why(mrc_ctl_modify_ev_fmt_profile(ctx(), id, &attr, mask));
   }
   int set_format_state(std::uint64_t id, mrc_ctl_profile_state state) {
     mrc_ctl_ev_fmt_profile_attr attr{};
@@ -118,14 +119,15 @@ class CtlTest : public testing::Test {
   }
   mrc_ctl_profile_state format_state(std::uint64_t id) {
     mrc_ctl_ev_fmt_profile_attr attr{};
-    EXPECT_EQ(mrc_ctl_query_ev_fmt_profile(ctx(), id, &attr, MRC_CTL_EV_FMT_PROFILE_CUR_STATE), 0);
+    EXPECT_EQ(why(mrc_ctl_query_ev_fmt_profile(ctx(), id, &attr, MRC_CTL_EV_FMT_PROFILE_CUR_STATE)),
+              0);
     return attr.cur_profile_state;
   }
 
   // --- EV profiles
 
   int modify_ev(std::uint64_t id, int mask, mrc_ctl_ev_profile_attr& attr) {
-    return mrc_ctl_modify_ev_profile(ctx(), id, &attr, mask);
+    return why(mrc_ctl_modify_ev_profile(ctx(), id, &attr, mask));
   }
   static mrc_ctl_ev_profile_attr create_attr(mrc_ctl_ev_mode mode, std::uint64_t format,
                                              std::uint32_t count) {
@@ -175,13 +177,13 @@ class CtlTest : public testing::Test {
     attr.ev_op.op = MRC_CTL_EV_OP_QUERY_EV_ARRAY;
     attr.ev_op.entries = entries.data();
     attr.ev_op.entry_count = static_cast<int>(entries.size());
-    EXPECT_EQ(mrc_ctl_query_ev_profile(ctx(), id, &attr, MRC_CTL_EV_PROFILE_EV_OP), 0);
+    EXPECT_EQ(why(mrc_ctl_query_ev_profile(ctx(), id, &attr, MRC_CTL_EV_PROFILE_EV_OP)), 0);
     entries.resize(static_cast<std::size_t>(attr.ev_op.entry_count));
     return entries;
   }
   mrc_ctl_profile_state ev_profile_state(std::uint64_t id) {
     mrc_ctl_ev_profile_attr attr{};
-    EXPECT_EQ(mrc_ctl_query_ev_profile(ctx(), id, &attr, MRC_CTL_EV_PROFILE_CUR_STATE), 0);
+    EXPECT_EQ(why(mrc_ctl_query_ev_profile(ctx(), id, &attr, MRC_CTL_EV_PROFILE_CUR_STATE)), 0);
     return attr.cur_profile_state;
   }
   // An explicit profile over a structured format, filled with these EVs on ports 1, 2, 3, 4, 1, ...

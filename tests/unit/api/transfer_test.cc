@@ -29,7 +29,7 @@ class TransferTest : public MrcTest {
       ibv_recv_wr receive{};
       receive.wr_id = 1000 + i;
       ibv_recv_wr* bad = nullptr;
-      const int error = mrc_post_recv(qp, &receive, &bad);
+      const int error = why(mrc_post_recv(qp, &receive, &bad));
       if (error != 0) return error;
     }
     return 0;
@@ -61,7 +61,7 @@ TEST_F(TransferTest, AnImmediateCompletesAtBothEnds) {
   request.imm_data = htonl(0x01020304);
   ASSERT_EQ(post(request), 0);
   std::uint32_t receiver = 0;
-  ASSERT_EQ(mrc_get_qpn(qps_[1], &receiver), 0);
+  ASSERT_EQ(why(mrc_get_qpn(qps_[1], &receiver)), 0);
   for (int i = 0; i < 2; ++i) {
     const ibv_wc wc = next_completion();
     ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
@@ -190,14 +190,14 @@ TEST_F(TransferTest, NothingIsPostedInResetOrWhenTheQueueIsFull) {
   mrc_qp_init_attr init{};
   ASSERT_EQ(mrc_query_qp(qps_[1], nullptr, 0, nullptr, 0, &init), 0);
   for (unsigned i = 0; i < init.cap.max_recv_wr; ++i)
-    ASSERT_EQ(mrc_post_recv(qps_[1], &receive, &bad), 0);
-  EXPECT_EQ(mrc_post_recv(qps_[1], &receive, &bad), ENOMEM);
+    ASSERT_EQ(why(mrc_post_recv(qps_[1], &receive, &bad)), 0);
+  EXPECT_EQ(why(mrc_post_recv(qps_[1], &receive, &bad)), ENOMEM);
   EXPECT_EQ(bad, &receive);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   for (mrc_qp* qp : qps_)
     ASSERT_EQ(mrc_modify_qp(qp, &attr, IBV_QP_STATE, nullptr, 0), 0);
-  EXPECT_EQ(mrc_post_recv(qps_[1], &receive, &bad), EINVAL);
+  EXPECT_EQ(why(mrc_post_recv(qps_[1], &receive, &bad)), EINVAL);
   ibv_sge sge = buffer(0, 16);
   ibv_send_wr request = write_request(&sge, 5000);
   EXPECT_EQ(post(request), EINVAL);
@@ -205,7 +205,7 @@ TEST_F(TransferTest, NothingIsPostedInResetOrWhenTheQueueIsFull) {
 
 TEST_F(TransferTest, AChannelTellsOfCompletions) {
   int fd = -1;
-  ASSERT_EQ(mrc_get_comp_channel_fd(channel_, &fd), 0);
+  ASSERT_EQ(why(mrc_get_comp_channel_fd(channel_, &fd)), 0);
   EXPECT_FALSE(readable(fd));
   ASSERT_EQ(mrc_req_notify_cq(cq_, 0), 0);
   ibv_sge sge = buffer(0, 16);
@@ -227,7 +227,7 @@ TEST_F(TransferTest, AChannelTellsOfCompletions) {
 
 TEST_F(TransferTest, ASolicitedNotificationSleepsThroughCompletionsOfSends) {
   int fd = -1;
-  ASSERT_EQ(mrc_get_comp_channel_fd(channel_, &fd), 0);
+  ASSERT_EQ(why(mrc_get_comp_channel_fd(channel_, &fd)), 0);
   ASSERT_EQ(post_receives(qps_[1], 1), 0);
   ASSERT_EQ(mrc_req_notify_cq(cq_, 1), 0);
   ibv_sge sge = buffer(0, 16);
@@ -270,7 +270,7 @@ TEST_F(TransferTest, DestroyCqWaitsForItsEvents) {
   ASSERT_EQ(mrc_req_notify_cq(cq, 0), 0);
   ibv_recv_wr receive{};
   ibv_recv_wr* bad = nullptr;
-  ASSERT_EQ(mrc_post_recv(qp, &receive, &bad), 0);
+  ASSERT_EQ(why(mrc_post_recv(qp, &receive, &bad)), 0);
   ibv_qp_attr error{};
   error.qp_state = IBV_QPS_ERR;
   ASSERT_EQ(mrc_modify_qp(qp, &error, IBV_QP_STATE, nullptr, 0), 0);

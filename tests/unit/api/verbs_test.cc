@@ -92,7 +92,7 @@ TEST_F(VerbsTest, APortThatAControllerDisabledReadsAsDown) {
   };
   const auto set = [&](std::uint8_t port, mrc_ctl_port_admin_state state) {
     mrc_ctl_port_attr attr{.port_admin_state = state};
-    return mrc_ctl_modify_port(context, port, &attr, MRC_CTL_PORT_ADMIN_STATE);
+    return why(mrc_ctl_modify_port(context, port, &attr, MRC_CTL_PORT_ADMIN_STATE));
   };
   for (const std::uint8_t port : {std::uint8_t{1}, std::uint8_t{3}}) {
     ASSERT_EQ(set(port, MRC_CTL_PORT_ADMIN_DISABLED), 0);
@@ -101,7 +101,7 @@ TEST_F(VerbsTest, APortThatAControllerDisabledReadsAsDown) {
     ASSERT_EQ(set(port, MRC_CTL_PORT_ADMIN_ENABLED), 0);
     EXPECT_TRUE(eventually([&] { return state_of(port) == IBV_PORT_ACTIVE; })) << int{port};
   }
-  EXPECT_EQ(mrc_destroy_context(context), 0);
+  EXPECT_EQ(why(mrc_destroy_context(context)), 0);
 }
 
 #undef ibv_query_port
@@ -311,7 +311,7 @@ TEST_F(VerbsTest, AnEventGoesToTheContextOfItsQueuePair) {
   EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
-  EXPECT_EQ(mrc_destroy_context(context), 0);
+  EXPECT_EQ(why(mrc_destroy_context(context)), 0);
 }
 
 TEST_F(VerbsTest, AVerbsProgramMustNameItsPeer) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "errno_of.h"
 #include "peer/failure.h"
 
 namespace mrc::tool::collective {
@@ -64,7 +65,7 @@ Channel::Channel(const Device& device, mrc_cq* cq, unsigned index, const Channel
   setup.pd = device.pd();
   qp_.reset(mrc_create_qp(device.context(), &setup));
   if (!qp_) refuse("mrc_create_qp", errno);
-  expect_ok("mrc_get_qpn", mrc_get_qpn(qp_.get(), &number_));
+  expect_ok("mrc_get_qpn", errno_of(mrc_get_qpn(qp_.get(), &number_)));
   to_init(qp_.get(), profiles);
   post_receives(shape.depth());
 }
@@ -107,7 +108,7 @@ void Channel::post_receives(unsigned count) {
       requests[i].next = i + 1 < batch ? &requests[i + 1] : nullptr;
     }
     ibv_recv_wr* bad = nullptr;
-    expect_ok("mrc_post_recv", mrc_post_recv(qp_.get(), requests.data(), &bad));
+    expect_ok("mrc_post_recv", errno_of(mrc_post_recv(qp_.get(), requests.data(), &bad)));
     posted += batch;
   }
 }

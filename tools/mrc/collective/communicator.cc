@@ -9,6 +9,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "errno_of.h"
 #include "peer/failure.h"
 
 namespace mrc::tool::collective {
@@ -51,7 +52,7 @@ void Communicator::create_channels() {
   mrc_comp_channel* made = nullptr;
   expect_ok("mrc_create_comp_channel", mrc_create_comp_channel(device_.context(), &made));
   events_.reset(made);
-  expect_ok("mrc_get_comp_channel_fd", mrc_get_comp_channel_fd(made, &events_fd_));
+  expect_ok("mrc_get_comp_channel_fd", errno_of(mrc_get_comp_channel_fd(made, &events_fd_)));
   const unsigned peers = has_mesh() ? ranks() - 1 : std::min(ranks() - 1, 2U);
   const auto entries = static_cast<int>(std::max(peers, 1U) * 2 * shape().depth());
   cq_.reset(mrc_create_cq(device_.context(), entries, nullptr, made, 0));

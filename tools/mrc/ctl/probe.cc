@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "ctl/event_queue.h"
 #include "ctl/words.h"
+#include "errno_of.h"
 #include "fabric/input_error.h"
 #include "text.h"
 
@@ -23,7 +25,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kFirstEntropy = 0xC350;  // in the range of ephemeral source ports
-constexpr double kMaxSeconds = 3'600;
+constexpr double kMaxTimeoutNs = std::numeric_limits<std::uint32_t>::max();
 
 struct PortResult {
   unsigned sent = 0;
@@ -68,12 +70,11 @@ void run_round(const Session& session, const ProbeOptions& options, unsigned rou
   std::vector<mrc_ctl_ep_rsp> answers(requests.size());
   for (const mrc_ctl_ep_req& request : requests)
     ++results[request.req_ev.port].sent;
-  int count = static_cast<int>(answers.size());
-  const auto timeout_us =
-      static_cast<std::uint32_t>(std::clamp(options.timeout_s, 0.0, kMaxSeconds) * 1e6);
-  const int error = mrc_ctl_ep_batch_send_wait(session.context(), 0, MRC_CTL_EP_OP_EV_PROBE,
-                                               requests.data(), static_cast<int>(requests.size()),
-                                               timeout_us, answers.data(), &count);
+  int count = 0;
+  const int error = errno_of(
+      mrc_ctl_ep_batch_send_wait(session.context(), 0, MRC_CTL_EP_OP_EV_PROBE, requests.data(),
+                                 static_cast<int>(requests.size()),
+                                 probe_timeout_ns(options.timeout_s), answers.data(), &count));
   if (error != ETIMEDOUT) session.check(error, "probe of " + options.peer);
   for (int i = 0; i < count; ++i) {
     const mrc_ctl_ep_rsp& answer = answers[static_cast<std::size_t>(i)];
@@ -125,14 +126,23 @@ void print_event(const mrc_ctl_ev_event& event, bool json) {
                        {"drop_count", event.drop_count}};
     fmt::print("{}\n", line.dump());
   } else {
-    fmt::print("profile {}: EV {} is {}, {} since its last event\n", event.profile_id,
-               ev_text(event.ev, false), ev_state_text(event.state),
-               counted(event.drop_count, "drop", "drops"));
+    fmt::print("profile {}: EV {} is {}{}\n", event.profile_id, ev_text(event.ev, false),
+               ev_state_text(event.state), lost_events_text(event));
   }
   std::fflush(stdout);
 }
 
 }  // namespace
+
+std::uint32_t probe_timeout_ns(double seconds) {
+  return static_cast<std::uint32_t>(std::clamp(seconds * 1e9, 0.0, kMaxTimeoutNs));
+}
+
+std::string lost_events_text(const mrc_ctl_ev_event& event) {
+  if (event.drop_count == 0) return "";
+  return fmt::format(", {} before it {} lost", counted(event.drop_count, "event", "events"),
+                     event.drop_count == 1 ? "was" : "were");
+}
 
 ExitCode probe(const Session& session, const ProbeOptions& options) {
   if (options.port > session.port_count()) {

@@ -19,6 +19,8 @@ struct ProbeOptions {
   std::string ev;  // a path of its own; empty: one per probe
   bool json = false;
 };
+// As the API takes it: at most 4.29 s.
+std::uint32_t probe_timeout_ns(double seconds);
 // kTimeout when an answer is missing.
 ExitCode probe(const Session& session, const ProbeOptions& options);
 
@@ -27,6 +29,8 @@ struct WatchOptions {
   double seconds = 0;  // 0: no end
   bool json = false;   // one object per line
 };
+// ", 3 events before it were lost", or nothing.
+std::string lost_events_text(const mrc_ctl_ev_event& event);
 ExitCode watch(const Session& session, const WatchOptions& options);
 
 }  // namespace mrc::tool::ctl

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "ctl/words.h"
+#include "errno_of.h"
 #include "fabric/input_error.h"
 
 namespace mrc::tool::ctl {
@@ -33,17 +34,19 @@ int change_state(const Session& session, Kind kind, std::uint64_t id, mrc_ctl_pr
   if (kind == Kind::kFormat) {
     mrc_ctl_ev_fmt_profile_attr attr{};
     attr.profile_state = state;
-    return mrc_ctl_modify_ev_fmt_profile(session.context(), id, &attr,
-                                         MRC_CTL_EV_FMT_PROFILE_STATE);
+    return errno_of(
+        mrc_ctl_modify_ev_fmt_profile(session.context(), id, &attr, MRC_CTL_EV_FMT_PROFILE_STATE));
   }
   if (kind == Kind::kEv) {
     mrc_ctl_ev_profile_attr attr{};
     attr.profile_state = state;
-    return mrc_ctl_modify_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_STATE);
+    return errno_of(
+        mrc_ctl_modify_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_STATE));
   }
   mrc_ctl_cc_profile_attr attr{};
   attr.profile_state = state;
-  return mrc_ctl_modify_cc_profile(session.context(), id, &attr, MRC_CTL_CC_PROFILE_STATE);
+  return errno_of(
+      mrc_ctl_modify_cc_profile(session.context(), id, &attr, MRC_CTL_CC_PROFILE_STATE));
 }
 
 void refuse_existing(const Session& session, Kind kind, std::uint64_t id) {
@@ -75,8 +78,8 @@ int fill_explicit(const Session& session, const EvSpec& spec) {
     attr.ev_op.op = MRC_CTL_EV_OP_REPLACE_EV;
     attr.ev_op.entries = entries.data();
     attr.ev_op.entry_count = static_cast<int>(entries.size());
-    const int error =
-        mrc_ctl_modify_ev_profile(session.context(), spec.id, &attr, MRC_CTL_EV_PROFILE_EV_OP);
+    const int error = errno_of(
+        mrc_ctl_modify_ev_profile(session.context(), spec.id, &attr, MRC_CTL_EV_PROFILE_EV_OP));
     if (error != 0) return error;
   }
   return 0;
@@ -154,16 +157,18 @@ mrc_ctl_profile_state state_of(const Session& session, Kind kind, std::uint64_t 
   mrc_ctl_profile_state state{};
   if (kind == Kind::kFormat) {
     mrc_ctl_ev_fmt_profile_attr attr{};
-    error = mrc_ctl_query_ev_fmt_profile(session.context(), id, &attr,
-                                         MRC_CTL_EV_FMT_PROFILE_CUR_STATE);
+    error = errno_of(mrc_ctl_query_ev_fmt_profile(session.context(), id, &attr,
+                                                  MRC_CTL_EV_FMT_PROFILE_CUR_STATE));
     state = attr.cur_profile_state;
   } else if (kind == Kind::kEv) {
     mrc_ctl_ev_profile_attr attr{};
-    error = mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_CUR_STATE);
+    error = errno_of(
+        mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_CUR_STATE));
     state = attr.cur_profile_state;
   } else {
     mrc_ctl_cc_profile_attr attr{};
-    error = mrc_ctl_query_cc_profile(session.context(), id, &attr, MRC_CTL_CC_PROFILE_CUR_STATE);
+    error = errno_of(
+        mrc_ctl_query_cc_profile(session.context(), id, &attr, MRC_CTL_CC_PROFILE_CUR_STATE));
     state = attr.cur_profile_state;
   }
   session.check(error, named(kind, id));
@@ -186,10 +191,10 @@ void create(const Session& session, const FormatSpec& spec) {
   mrc_ctl_ev_fmt_profile_attr attr{};
   attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
   attr.ev_fmt_mode = spec.mode;
-  session.check(
-      mrc_ctl_modify_ev_fmt_profile(session.context(), spec.id, &attr,
-                                    MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_MODE),
-      named(Kind::kFormat, spec.id));
+  session.check(errno_of(mrc_ctl_modify_ev_fmt_profile(
+                    session.context(), spec.id, &attr,
+                    MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_MODE)),
+                named(Kind::kFormat, spec.id));
   std::vector<mrc_ctl_ev_fmt_field> fields;
   for (const std::uint8_t width : spec.widths)
     fields.push_back({width});
@@ -198,8 +203,9 @@ void create(const Session& session, const FormatSpec& spec) {
   attr.ev_fmt_op.fmt_fields = fields.data();
   attr.ev_fmt_op.fmt_field_count = static_cast<int>(fields.size());
   finish_or_remove(session, Kind::kFormat, spec.id, [&] {
-    return mrc_ctl_modify_ev_fmt_profile(session.context(), spec.id, &attr,
-                                         MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_OP);
+    return errno_of(
+        mrc_ctl_modify_ev_fmt_profile(session.context(), spec.id, &attr,
+                                      MRC_CTL_EV_FMT_PROFILE_STATE | MRC_CTL_EV_FMT_PROFILE_OP));
   });
 }
 
@@ -222,7 +228,7 @@ void create(const Session& session, const EvSpec& spec) {
     attr.ev_fields_op.field_count = static_cast<int>(fields.size());
     mask |= MRC_CTL_EV_PROFILE_EV_FIELDS_OP;
   }
-  session.check(mrc_ctl_modify_ev_profile(session.context(), spec.id, &attr, mask),
+  session.check(errno_of(mrc_ctl_modify_ev_profile(session.context(), spec.id, &attr, mask)),
                 named(Kind::kEv, spec.id));
   finish_or_remove(session, Kind::kEv, spec.id, [&] { return fill_explicit(session, spec); });
   attr = {};
@@ -230,9 +236,9 @@ void create(const Session& session, const EvSpec& spec) {
   attr.ev_min_active = spec.min_active;
   attr.ev_event_mask = spec.event_mask;
   finish_or_remove(session, Kind::kEv, spec.id, [&] {
-    return mrc_ctl_modify_ev_profile(
+    return errno_of(mrc_ctl_modify_ev_profile(
         session.context(), spec.id, &attr,
-        MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK);
+        MRC_CTL_EV_PROFILE_STATE | MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK));
   });
 }
 
@@ -241,14 +247,15 @@ void create(const Session& session, const CcSpec& spec) {
   mrc_ctl_cc_profile_attr attr{};
   attr.profile_state = MRC_CTL_PROFILE_OFFLINE;
   attr.algorithm = spec.algorithm;
-  session.check(mrc_ctl_modify_cc_profile(session.context(), spec.id, &attr,
-                                          MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_ALGORITHM),
-                named(Kind::kCc, spec.id));
+  session.check(
+      errno_of(mrc_ctl_modify_cc_profile(session.context(), spec.id, &attr,
+                                         MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_ALGORITHM)),
+      named(Kind::kCc, spec.id));
   attr.profile_state = MRC_CTL_PROFILE_ONLINE;
   attr.cc_config = &spec.config;
   finish_or_remove(session, Kind::kCc, spec.id, [&] {
-    return mrc_ctl_modify_cc_profile(session.context(), spec.id, &attr,
-                                     MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_CONFIG);
+    return errno_of(mrc_ctl_modify_cc_profile(
+        session.context(), spec.id, &attr, MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_CONFIG));
   });
 }
 
@@ -256,8 +263,8 @@ void set_port(const Session& session, unsigned port, bool enabled) {
   if (port < 1 || port > session.port_count())
     throw InputError(fmt::format("{} has ports 1 to {}", session.device(), session.port_count()));
   mrc_ctl_port_attr attr{enabled ? MRC_CTL_PORT_ADMIN_ENABLED : MRC_CTL_PORT_ADMIN_DISABLED};
-  session.check(mrc_ctl_modify_port(session.context(), static_cast<std::uint8_t>(port), &attr,
-                                    MRC_CTL_PORT_ADMIN_STATE),
+  session.check(errno_of(mrc_ctl_modify_port(session.context(), static_cast<std::uint8_t>(port),
+                                             &attr, MRC_CTL_PORT_ADMIN_STATE)),
                 fmt::format("port {}", port));
 }
 
@@ -270,7 +277,8 @@ std::vector<mrc_ctl_ev_op_entry> read_evs(const Session& session, std::uint64_t 
   while (error == E2BIG) {
     entries.resize(static_cast<std::size_t>(attr.ev_op.entry_count));
     attr.ev_op.entries = entries.data();
-    error = mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_OP);
+    error =
+        errno_of(mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_OP));
   }
   session.check(error, named(Kind::kEv, id));
   entries.resize(static_cast<std::size_t>(attr.ev_op.entry_count));
@@ -307,8 +315,9 @@ void set_ev_states(const Session& session, std::uint64_t id, const std::vector<m
     attr.ev_op.op = MRC_CTL_EV_OP_MODIFY_EV_STATE;
     attr.ev_op.entries = entries.data();
     attr.ev_op.entry_count = static_cast<int>(entries.size());
-    session.check(mrc_ctl_modify_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_OP),
-                  named(Kind::kEv, id));
+    session.check(
+        errno_of(mrc_ctl_modify_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_OP)),
+        named(Kind::kEv, id));
   }
 }
 

@@ -74,7 +74,7 @@ Session::Session(const std::string& device) {
   mrc_ctl_query_device_ex(nullptr, context_, &limits_, &supported);
   const node::DeviceConfig config = config_of(device_);
   directory_ = config.directory;
-  control_traffic_class_ = static_cast<std::uint8_t>(config.dscp.control << 2);
+  control_dscp_ = config.dscp.control;
 }
 
 Session::~Session() {

@@ -29,7 +29,7 @@ class Session {
   // Where the device keeps what is set.
   const std::string& directory() const { return directory_; }
   // Of control packets, as requests to other nodes take it.
-  std::uint8_t control_traffic_class() const { return control_traffic_class_; }
+  std::uint8_t control_dscp() const { return control_dscp_; }
   const mrc_ctl_device_attr& limits() const { return limits_; }
   unsigned port_count() const;
   ibv_gid gid() const;
@@ -45,7 +45,7 @@ class Session {
  private:
   std::string device_;
   std::string directory_;
-  std::uint8_t control_traffic_class_ = 0;
+  std::uint8_t control_dscp_ = 0;
   ibv_context* verbs_ = nullptr;
   mrc_context* context_ = nullptr;
   mrc_ctl_device_attr limits_{};

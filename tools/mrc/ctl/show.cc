@@ -8,6 +8,7 @@
 
 #include "ctl/profiles.h"
 #include "ctl/words.h"
+#include "errno_of.h"
 
 namespace mrc::tool::ctl {
 namespace {
@@ -31,8 +32,8 @@ Json ports_of(const Session& session) {
   Json ports = Json::array();
   for (unsigned port = 1; port <= session.port_count(); ++port) {
     mrc_ctl_port_attr attr{};
-    session.check(mrc_ctl_query_port(session.context(), static_cast<std::uint8_t>(port), &attr,
-                                     MRC_CTL_PORT_ADMIN_STATE),
+    session.check(errno_of(mrc_ctl_query_port(session.context(), static_cast<std::uint8_t>(port),
+                                              &attr, MRC_CTL_PORT_ADMIN_STATE)),
                   fmt::format("port {}", port));
     const bool enabled = attr.port_admin_state == MRC_CTL_PORT_ADMIN_ENABLED;
     ports.push_back({{"port", port}, {"admin_state", enabled ? "enabled" : "disabled"}});
@@ -46,11 +47,11 @@ Json format_of(const Session& session, std::uint64_t id) {
   attr.ev_fmt_op.op = MRC_CTL_EV_FMT_OP_QUERY_FIELDS;
   attr.ev_fmt_op.fmt_fields = fields.data();
   attr.ev_fmt_op.fmt_field_count = static_cast<int>(fields.size());
-  session.check(
-      mrc_ctl_query_ev_fmt_profile(session.context(), id, &attr,
-                                   MRC_CTL_EV_FMT_PROFILE_CUR_STATE | MRC_CTL_EV_FMT_PROFILE_MODE |
-                                       MRC_CTL_EV_FMT_PROFILE_OP),
-      fmt::format("EV format {}", id));
+  session.check(errno_of(mrc_ctl_query_ev_fmt_profile(session.context(), id, &attr,
+                                                      MRC_CTL_EV_FMT_PROFILE_CUR_STATE |
+                                                          MRC_CTL_EV_FMT_PROFILE_MODE |
+                                                          MRC_CTL_EV_FMT_PROFILE_OP)),
+                fmt::format("EV format {}", id));
   Json widths = Json::array();
   for (int i = 0; i < attr.ev_fmt_op.fmt_field_count; ++i)
     widths.push_back(fields[static_cast<std::size_t>(i)].width);
@@ -66,9 +67,9 @@ Json fields_of(const Session& session, std::uint64_t id) {
   attr.ev_fields_op.op = MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS;
   attr.ev_fields_op.fields = fields.data();
   attr.ev_fields_op.field_count = static_cast<int>(fields.size());
-  session.check(
-      mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_FIELDS_OP),
-      fmt::format("EV profile {}", id));
+  session.check(errno_of(mrc_ctl_query_ev_profile(session.context(), id, &attr,
+                                                  MRC_CTL_EV_PROFILE_EV_FIELDS_OP)),
+                fmt::format("EV profile {}", id));
   Json list = Json::array();
   for (int i = 0; i < attr.ev_fields_op.field_count; ++i)
     list.push_back(field_text(fields[static_cast<std::size_t>(i)]));
@@ -85,9 +86,9 @@ bool is_srv6(const Session& session, std::uint64_t format) {
 Json cc_profile_of(const Session& session, std::uint64_t id) {
   mrc_ctl_cc_profile_attr attr{};
   session.check(
-      mrc_ctl_query_cc_profile(
+      errno_of(mrc_ctl_query_cc_profile(
           session.context(), id, &attr,
-          MRC_CTL_CC_PROFILE_CUR_STATE | MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG),
+          MRC_CTL_CC_PROFILE_CUR_STATE | MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG)),
       fmt::format("CC profile {}", id));
   Json settings = Json::object();
   if (attr.cc_config != nullptr) {
@@ -129,12 +130,12 @@ Json describe_ev_profile(const Session& session, std::uint64_t id, bool evs) {
   if (state_of(session, Kind::kEv, id) == MRC_CTL_PROFILE_INIT)
     throw CtlError(fmt::format("there is no EV profile {}", id));
   mrc_ctl_ev_profile_attr attr{};
-  session.check(
-      mrc_ctl_query_ev_profile(session.context(), id, &attr,
-                               MRC_CTL_EV_PROFILE_CUR_STATE | MRC_CTL_EV_PROFILE_MODE |
-                                   MRC_CTL_EV_PROFILE_FMT_ID | MRC_CTL_EV_PROFILE_COUNT |
-                                   MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK),
-      fmt::format("EV profile {}", id));
+  session.check(errno_of(mrc_ctl_query_ev_profile(
+                    session.context(), id, &attr,
+                    MRC_CTL_EV_PROFILE_CUR_STATE | MRC_CTL_EV_PROFILE_MODE |
+                        MRC_CTL_EV_PROFILE_FMT_ID | MRC_CTL_EV_PROFILE_COUNT |
+                        MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK)),
+                fmt::format("EV profile {}", id));
   Json profile = {{"id", id},
                   {"state", profile_state_text(attr.cur_profile_state)},
                   {"mode", ev_mode_text(attr.ev_mode)},

@@ -43,12 +43,9 @@ std::string EventLog::line(const mrc_ctl_ev_event& event) {
   ++events_;
   const bool srv6 = ctl::shows_addresses(*session_, event.profile_id);
   const std::string ev = ctl::ev_text(event.ev, srv6);
-  std::uint64_t& lost = lost_[{event.profile_id, ev}];
-  lost += event.drop_count;
-  return fmt::format("EV profile {}: EV {} ({}) is {}, {} lost since its last event, {} in all",
-                     event.profile_id, ev, path_words(event.ev, srv6),
-                     ctl::ev_state_text(event.state),
-                     counted(event.drop_count, "packet", "packets"), grouped(lost));
+  return fmt::format("EV profile {}: EV {} ({}) is {}{}", event.profile_id, ev,
+                     path_words(event.ev, srv6), ctl::ev_state_text(event.state),
+                     ctl::lost_events_text(event));
 }
 
 }  // namespace mrc::tool::ctld

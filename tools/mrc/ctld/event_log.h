@@ -24,7 +24,6 @@ class EventLog {
  private:
   const ctl::Session* session_;
   std::uint64_t events_ = 0;
-  std::map<std::pair<std::uint64_t, std::string>, std::uint64_t> lost_;  // by profile and EV
 };
 
 }  // namespace mrc::tool::ctld

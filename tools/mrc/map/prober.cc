@@ -1,4 +1,5 @@
 #include "map/prober.h"
+#include "errno_of.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -91,11 +92,11 @@ class Prober::Run {
       requests.back().req_id = static_cast<std::uint16_t>(i);
     }
     std::vector<mrc_ctl_ep_rsp> answers(requests.size());
-    int count = static_cast<int>(answers.size());
-    const int error = mrc_ctl_ep_batch_send_wait(
-        prober_->session_->context(), prober_->session_->control_traffic_class(),
-        MRC_CTL_EP_OP_EV_PROBE, requests.data(), static_cast<int>(requests.size()),
-        static_cast<std::uint32_t>(prober_->settings_.timeout_s * 1e6), answers.data(), &count);
+    int count = 0;
+    const int error = errno_of(mrc_ctl_ep_batch_send_wait(
+        prober_->session_->context(), prober_->session_->control_dscp(), MRC_CTL_EP_OP_EV_PROBE,
+        requests.data(), static_cast<int>(requests.size()),
+        ctl::probe_timeout_ns(prober_->settings_.timeout_s), answers.data(), &count));
     if (error != ETIMEDOUT) prober_->session_->check(error, "probes");
     std::vector<bool> answered(chosen.size());
     for (int i = 0; i < count; ++i)

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "errno_of.h"
 #include "peer/failure.h"
 #include "text.h"
 
@@ -65,7 +66,7 @@ void Device::open(const std::string& name) {
   if (!verbs_) throw Failure(fmt::format("there is no device {}; there are: {}", name, names));
   int supported = 0;
   mrc_device_attr attributes = {};
-  expect_ok("mrc_query_device", mrc_query_device(verbs_.get(), &attributes, &supported));
+  expect_ok("mrc_query_device", errno_of(mrc_query_device(verbs_.get(), &attributes, &supported)));
   if (supported == 0) throw Failure(fmt::format("device {} has no MRC", name_));
   context_.reset(mrc_create_context(verbs_.get(), nullptr));
   if (!context_) refuse("mrc_create_context", errno);

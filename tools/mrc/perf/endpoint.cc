@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "errno_of.h"
 #include "peer/failure.h"
 #include "text.h"
 
@@ -54,7 +55,7 @@ void Endpoint::create_qps(const EndpointOptions& options) {
     Owned<mrc_qp> qp(mrc_create_qp(device_.context(), &setup));
     if (!qp) refuse(fmt::format("cannot create queue pair {} of {}", i + 1, options.qps), errno);
     std::uint32_t number = 0;
-    expect_ok("mrc_get_qpn", mrc_get_qpn(qp.get(), &number));
+    expect_ok("mrc_get_qpn", errno_of(mrc_get_qpn(qp.get(), &number)));
     to_init(qp.get(), options.profiles);
     numbers_.push_back(number);
     qps_.push_back(std::move(qp));
@@ -124,7 +125,8 @@ void Endpoint::post_receives(unsigned qp, unsigned count) {
     requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
   ibv_recv_wr* bad = nullptr;
-  if (count > 0) expect_ok("mrc_post_recv", mrc_post_recv(qps_[qp].get(), requests.data(), &bad));
+  if (count > 0)
+    expect_ok("mrc_post_recv", errno_of(mrc_post_recv(qps_[qp].get(), requests.data(), &bad)));
 }
 
 std::span<const ibv_wc> Endpoint::poll(mrc_cq* cq) {
