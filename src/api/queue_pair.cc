@@ -327,7 +327,17 @@ int QueuePair::to_init(const Attributes& wanted) {
   profiles.ev_profile = wanted.mrc.profile.ev_profile_id;
   profiles.cc_profile = wanted.mrc.profile.cc_profile_id;
   profiles.hints = wanted.hints;
-  return pair_->to_init(profiles);
+  const int error = pair_->to_init(profiles);
+  if (error != 0 || !profiles.has_ev_profile) return error;
+  const nic::QpReport report = pair_->report();
+  if (report.unusable_evs > 0) {
+    log(LogLevel::kWarn,
+        "queue pair 0x%06x: %u of %zu EVs of profile %llu cannot be used: %s has no such port or "
+        "no more sockets (`ulimit -n`); they read as assumed bad",
+        number(), report.unusable_evs, report.unusable_evs + report.paths.size(),
+        static_cast<unsigned long long>(profiles.ev_profile), device_->config().name.c_str());
+  }
+  return 0;
 }
 
 // A queue pair that was given no peer is its own.

@@ -29,20 +29,26 @@ struct NsccParameters {
   std::uint8_t qa_gate = 0;
   std::uint32_t qa_threshold_ns = 0;
   std::uint32_t target_delay_ns = 0;
+
+  friend bool operator==(const NsccParameters&, const NsccParameters&) = default;
 };
 
 struct CcProfile {
   CcAlgorithm algorithm = CcAlgorithm::kNscc;
   bool network_trims = true;  // switches trim instead of dropping
   NsccParameters nscc;
+
+  friend bool operator==(const CcProfile&, const CcProfile&) = default;
 };
 
 // What the program knows about its traffic; 0 = unknown.
 struct QpHints {
   std::uint32_t qps_per_peer = 0;
   std::uint32_t send_peers = 0;  // peers this endpoint sends to at the same time
-  std::uint32_t remote_recv_peers =
-      0;  // requesters that send to our peer at the same time (incast degree)
+  // Requesters that send to our peer at the same time: the degree of its incast.
+  std::uint32_t remote_recv_peers = 0;
+
+  friend bool operator==(const QpHints&, const QpHints&) = default;
 };
 
 // --- Endpoint ---

@@ -43,18 +43,16 @@ struct Endpoint::Impl {
   Qp* find(QpNumber number);
   const Qp* find(QpNumber number) const;
   Status attach_peer(Qp& qp);
+  static CcGroup& group_for(const QpInit& init, Peer& peer);
   void attach_controller(Qp& qp);
-  DurationNs base_rtt_ns(const Qp& qp);
+  static DurationNs base_rtt_ns(const Qp& qp);
   void detach_peer(Qp& qp);
   void leave_live(Qp& qp);
   void fail(Qp& qp, CompletionStatus status, Sequence at_fault = SendWindow::kEnd);
   void forget_work(Qp& qp);
-  CcGroup& group(const Qp& qp) {
-    return peers[qp.peer].groups[static_cast<std::size_t>(qp.init.cc.algorithm)];
-  }
   RequesterLinks links_of(Qp& qp) {
     return {.paths = qp.paths.get(),
-            .cc = group(qp).controller.get(),
+            .cc = qp.group->controller.get(),
             .counters = &qp.counters,
             .probes = qp.init.probes,
             .jitter_ns = config.jitter_ns};
@@ -95,7 +93,7 @@ struct Endpoint::Impl {
   void prefer_fitting_qp(PortMask free_ports);
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
   void unpark(Qp& qp) {
-    if (scheduler.is_parked(qp.slot)) scheduler.unpark(qp.slot, group(qp).waiting);
+    if (scheduler.is_parked(qp.slot)) scheduler.unpark(qp.slot, qp.group->waiting);
   }
   void count_sent(const TxPacket& out);
 

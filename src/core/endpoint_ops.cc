@@ -79,9 +79,9 @@ void Endpoint::Impl::apply_ports_of(std::uint32_t peer_slot) {
 
 void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
   qp.planes_changed = false;
-  if (qp.peer == kNoSlot || !group(qp).controller) return;
+  if (qp.peer == kNoSlot || !qp.group->controller) return;
   const auto planes = static_cast<unsigned>(std::popcount(qp.paths->planes_in_use().bits()));
-  if (planes > 0) group(qp).controller->set_bandwidth(config.port_bits_per_second * planes);
+  if (planes > 0) qp.group->controller->set_bandwidth(config.port_bits_per_second * planes);
 }
 
 // --- Sending ---

@@ -206,14 +206,30 @@ Status Endpoint::Impl::attach_peer(Qp& qp) {
   peer.last_qp = qp.slot;
   ++peer.users;
   ++peer.live;
+  qp.group = &group_for(qp.init, peer);
+  ++qp.group->users;
   if (ports.forget_old(slot, events.time(), peer.live > 1)) apply_ports_of(slot);
   if (!(ports.ours() == PortMask::first(config.port_count))) ports.announce(slot);
   return {};
 }
 
+// One that serves it already, one that nobody uses any more, or a new one.
+CcGroup& Endpoint::Impl::group_for(const QpInit& init, Peer& peer) {
+  CcGroup* unused = nullptr;
+  for (const auto& group : peer.groups) {
+    if (group->serves(init)) return *group;
+    if (group->users == 0) unused = group.get();
+  }
+  if (unused == nullptr) {
+    unused = peer.groups.emplace_back(std::make_unique<CcGroup>()).get();
+  }
+  *unused = {.profile = init.cc, .hints = init.hints, .controller = nullptr, .waiting = {}};
+  return *unused;
+}
+
 // Who only receives needs none.
 void Endpoint::Impl::attach_controller(Qp& qp) {
-  CcGroup& g = group(qp);
+  CcGroup& g = *qp.group;
   if (g.controller) return;
   const PortMask planes = qp.init.ev_profile->ports() & ports.ours();
   const auto plane_count = static_cast<unsigned>(std::popcount(planes.bits()));
@@ -227,7 +243,7 @@ void Endpoint::Impl::attach_controller(Qp& qp) {
 }
 
 DurationNs Endpoint::Impl::base_rtt_ns(const Qp& qp) {
-  const CcGroup& g = group(qp);
+  const CcGroup& g = *qp.group;
   return g.controller ? g.controller->base_rtt_ns()
                       : BaseRtt(qp.init.cc.nscc.base_rtt_ns).value_ns();
 }
@@ -246,6 +262,7 @@ void Endpoint::Impl::detach_peer(Qp& qp) {
   (previous == kNoSlot ? peer.first_qp : qps[previous]->next_of_peer) = next;
   (next == kNoSlot ? peer.last_qp : qps[next]->previous_of_peer) = previous;
   if (peer.status_qp == qp.slot) peer.status_qp = previous;
+  --std::exchange(qp.group, nullptr)->users;
   if (--peer.users > 0) return;
   ports.remove(slot);
   peer_index.erase(peer.address);
@@ -263,7 +280,7 @@ void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence at_fault) {
   qp.state = QpState::kError;
   timers.set(qp.slot, kNever);
   events.push({.kind = EventKind::kQpError, .qp = qp.config.number, .status = status});
-  if (qp.peer != kNoSlot) scheduler.wake_first(group(qp).waiting);
+  if (qp.peer != kNoSlot) scheduler.wake_first(qp.group->waiting);
   after_event(qp);
 }
 
@@ -273,7 +290,7 @@ void Endpoint::Impl::forget_work(Qp& qp) {
   unpark(qp);
   qp.requester.reset();
   qp.responder.reset();
-  if (qp.peer != kNoSlot && peers[qp.peer].users > 1) scheduler.wake_first(group(qp).waiting);
+  if (qp.peer != kNoSlot && peers[qp.peer].users > 1) scheduler.wake_first(qp.group->waiting);
   detach_peer(qp);
   timers.set(qp.slot, kNever);
   control.forget(qp.slot);
@@ -353,8 +370,8 @@ Result<QpStatus> Endpoint::query_qp(QpNumber number) const {
     status.bad_evs = static_cast<std::uint16_t>(qp->paths->bad_count());
   }
   if (qp->responder.started()) status.expected_psn = qp->responder.expected();
-  if (qp->peer != kNoSlot && impl_->group(*qp).controller) {
-    const CongestionController& cc = *impl_->group(*qp).controller;
+  if (qp->peer != kNoSlot && qp->group->controller) {
+    const CongestionController& cc = *qp->group->controller;
     status.window_bytes = cc.window_bytes();
     status.peer_bytes_in_flight = cc.in_flight_bytes();
   }

@@ -164,7 +164,7 @@ void Endpoint::Impl::settle_result(Qp& qp, const Requester::Outcome& result) {
     fail(qp, result.status, result.at_fault);
     return;
   }
-  scheduler.wake_first(group(qp).waiting);
+  scheduler.wake_first(qp.group->waiting);
   after_event(qp);
 }
 

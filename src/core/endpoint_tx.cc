@@ -231,7 +231,7 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
   prefer_fitting_qp(free_ports);
   for (std::size_t tries = scheduler.size(); tries > 0; --tries) {
     Qp& qp = *qps[scheduler.front()];
-    Scheduler::Line& waiting = group(qp).waiting;
+    Scheduler::Line& waiting = qp.group->waiting;
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
     const bool sent = outcome == SendOutcome::kSent;
     if (!sent || scheduler.used_bytes(qp.slot) >= kTurnBytes * spray_quantum) {

@@ -31,11 +31,6 @@ Result<EvProfile> EvProfile::create(std::span<const EvEntry> entries, std::uint3
   std::sort(order.begin(), order.end(), [&profile](std::uint16_t a, std::uint16_t b) {
     return profile.masked_entropy(a) < profile.masked_entropy(b);
   });
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (profile.masked_entropy(order[i - 1]) == profile.masked_entropy(order[i])) {
-      return Status(ErrorCode::kAlreadyExists, "two EVs have the same entropy under the mask");
-    }
-  }
   return profile;
 }
 
@@ -46,6 +41,8 @@ EvIndex EvProfile::find(std::uint32_t entropy) const {
                                      return masked_entropy(position) < value;
                                    });
   if (at == by_entropy_.end() || masked_entropy(*at) != wanted) return kNoEv;
+  const auto next = at + 1;
+  if (next != by_entropy_.end() && masked_entropy(*next) == wanted) return kNoEv;
   return EvIndex{*at};
 }
 

@@ -17,7 +17,7 @@
 namespace mrc::core {
 
 struct EvEntry {
-  std::uint32_t entropy = 0;  // unique within the profile under its entropy mask
+  std::uint32_t entropy = 0;  // several entries may have the same, on one port or on many
   PortId port{1};
   bool denied = false;  // taken out of use by the controller
 };
@@ -25,8 +25,7 @@ struct EvEntry {
 class EvProfile {
  public:
   // `entropy_mask` selects the bits the network carries: all 32 on IPv6, the low 16 on IPv4.
-  // Refuses an empty list, more than 1,024 entries, a port outside 1..16, and two entries that look
-  // alike under the mask.
+  // Refuses an empty list, more than 1,024 entries and a port outside 1..16.
   static Result<EvProfile> create(std::span<const EvEntry> entries,
                                   std::uint32_t entropy_mask = 0xFFFF'FFFF);
 
@@ -47,7 +46,7 @@ class EvProfile {
     return ((entry(ev).entropy ^ entropy) & entropy_mask_) == 0;
   }
 
-  // The position of an echoed entropy value, kNoEv when it is none of ours.
+  // The position of an echoed entropy value, kNoEv when it is none of ours or that of several.
   EvIndex find(std::uint32_t entropy) const;
 
   // A controller's standing order for queue pairs created later; see Endpoint::set_ev_denied.

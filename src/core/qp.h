@@ -15,6 +15,8 @@
 
 namespace mrc::core {
 
+struct CcGroup;
+
 class Qp final : public PathObserver {
  public:
   Qp(const QpConfig& qp_config, std::uint32_t qp_slot, EventLog& events)
@@ -64,6 +66,7 @@ class Qp final : public PathObserver {
 
   // Links into the endpoint's tables; kNoSlot before RTR.
   std::uint32_t peer = kNoSlot;
+  CcGroup* group = nullptr;              // of that peer
   std::uint32_t next_of_peer = kNoSlot;  // the queue pairs of one peer, in the order they came
   std::uint32_t previous_of_peer = kNoSlot;
 

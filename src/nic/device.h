@@ -153,6 +153,8 @@ struct QpReport {
   wire::IpAddress peer;
   QpNumber remote_qp{};
   std::vector<PathReport> paths;
+  unsigned unusable_evs =
+      0;  // of the profile: on ports that the device has not, or without a socket
   core::CompletionStatus failure = core::CompletionStatus::kSuccess;
   std::string explanation;  // peer, plane, EV and path, last RTT, retries and a hint, in words
 };

@@ -22,8 +22,9 @@ std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value) {
   return (first << 16) | (std::uint32_t{b[2]} << 8) | b[3];
 }
 
-// Paths of one profile differ in the low half of the entropy, which is all that IPv4 carries. An
-// explicit EV is used exactly as it is or not at all.
+// Paths of the device's own choice differ in the low half of the entropy, which is all that IPv4
+// carries. An EV that was listed or drawn is used, whatever others are: its value and its port are
+// its name, and copies are allowed.
 bool PathProfiles::choose_path(std::vector<core::EvEntry>& entries, PortId port, std::uint32_t wish,
                                bool exactly) {
   const unsigned draws = exactly ? 1 : kMaxDraws;
@@ -35,7 +36,7 @@ bool PathProfiles::choose_path(std::vector<core::EvEntry>& entries, PortId port,
     };
     if (!exactly && taken(wish)) continue;
     const Result<std::uint32_t> path = backend_->prepare_path(port, wish);
-    if (!path.ok() || taken(path.value())) continue;
+    if (!path.ok() || (!exactly && taken(path.value()))) continue;
     entries.push_back({.entropy = path.value(), .port = port});
     return true;
   }
@@ -90,8 +91,11 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
     const node::ProfileEv& ev = node.evs[i];
     const bool free_choice = node.mode == node::EvMode::kAuto || is_srv6(kind);
     const PortId port = ev.port == kNoPort ? static_cast<PortId>(i % ports + 1) : ev.port;
-    if (static_cast<unsigned>(port) > ports) continue;
-    if (!choose_path(entries, port, entropy_of(kind, ev.value), !free_choice)) continue;
+    const bool usable_port = static_cast<unsigned>(port) <= ports;
+    if (!usable_port || !choose_path(entries, port, entropy_of(kind, ev.value), !free_choice)) {
+      made->unusable.push_back(ev);
+      continue;
+    }
     entries.back().denied = ev.denied;
     made->evs.push_back(ev);
   }

@@ -23,7 +23,8 @@ struct PathProfile {
   std::uint64_t node_id = 0;
   std::uint32_t min_active = 0;
   bool srv6 = false;
-  std::vector<node::ProfileEv> evs;  // by EvIndex, as the node's state has them
+  std::vector<node::ProfileEv> evs;       // by EvIndex, as the node's state has them
+  std::vector<node::ProfileEv> unusable;  // on ports that we have not, or without a socket
 
   const wire::EvValue* srv6_of(EvIndex ev) const {
     const auto index = static_cast<std::size_t>(ev);

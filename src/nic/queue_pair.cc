@@ -109,6 +109,8 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
   if (!done.ok()) return os::errno_of(done);
   e.paths = paths.profile;
   e.use = std::move(use);
+  for (const node::ProfileEv& ev : paths.profile->unusable)
+    device_->node().publish_ev_state(profiles.ev_profile, ev, core::EvState::kAssumedBad);
   set_state(core::QpState::kInit);
   return 0;
 }

@@ -25,6 +25,7 @@ QpReport QueuePairImpl::build_report() {
   report.failure = e.failure;
   report.explanation = e.explanation;
   if (!e.paths) return report;
+  report.unusable_evs = static_cast<unsigned>(e.paths->unusable.size());
   for (unsigned i = 0; i < e.paths->profile.size(); ++i) {
     const auto ev = static_cast<EvIndex>(i);
     const core::EvEntry& entry = e.paths->profile.entry(ev);

@@ -44,11 +44,21 @@ TEST(EvProfile, RefusesPortsOutsideOneToSixteen) {
   EXPECT_EQ(create_error({entry(1, 255)}), ErrorCode::kInvalidArgument);
 }
 
-TEST(EvProfile, RefusesEntriesThatLookAlikeUnderTheMask) {
-  EXPECT_EQ(create_error({entry(3), entry(4), entry(3, 2)}), ErrorCode::kAlreadyExists);
-  EXPECT_EQ(create_error({entry(0x1'0003), entry(0x2'0003)}), ErrorCode::kOk);
-  EXPECT_EQ(create_error({entry(0x1'0003), entry(0x2'0003)}, 0xFFFF), ErrorCode::kAlreadyExists);
-  EXPECT_EQ(create_error({entry(0), entry(1)}, 0), ErrorCode::kAlreadyExists);
+// An EV is its value and its port, and a profile may hold copies of one. An echo that fits several
+// entries names none of them by itself; the record of the packet does.
+TEST(EvProfile, TakesEntriesThatLookAlike) {
+  const std::vector<EvEntry> list = {entry(3, 1), entry(4, 1), entry(3, 2), entry(3, 2)};
+  const EvProfile profile = EvProfile::create(list).value();
+  ASSERT_EQ(profile.size(), 4U);
+  EXPECT_EQ(profile.find(4), EvIndex{1});
+  EXPECT_EQ(profile.find(3), kNoEv);
+  for (const std::uint16_t copy : {0, 2, 3})
+    EXPECT_TRUE(profile.matches(EvIndex{copy}, 3));
+  EXPECT_EQ(profile.ports(), PortMask::first(2));
+  const EvProfile masked =
+      EvProfile::create(std::vector{entry(0x1'0003), entry(0x2'0003), entry(4)}, 0xFFFF).value();
+  EXPECT_EQ(masked.find(0x1'0003), kNoEv);
+  EXPECT_EQ(masked.find(0x7'0004), EvIndex{2});
 }
 
 TEST(EvProfile, FindsEveryEntryAndNothingElse) {

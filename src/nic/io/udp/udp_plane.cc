@@ -62,9 +62,9 @@ int UdpPlane::add_socket(std::uint16_t port, UsedPorts& used) {
   return position;
 }
 
-int UdpPlane::add_substitute(std::uint16_t port, UsedPorts& used) {
+int UdpPlane::add_substitute(std::uint32_t wish, UsedPorts& used) {
   for (unsigned attempt = 0; attempt < kSubstituteAttempts; ++attempt) {
-    const std::uint64_t draw = mix64(std::uint64_t{port} << 32 | attempt);
+    const std::uint64_t draw = mix64(std::uint64_t{wish} << 32 | attempt);
     const auto candidate = static_cast<std::uint16_t>(kFirstSubstitute + draw % kSubstitutes);
     if (is_reserved(candidate) || used.test(candidate)) continue;
     const int position = add_socket(candidate, used);
@@ -90,14 +90,28 @@ int UdpPlane::socket_for(std::uint16_t port, UsedPorts& used) {
 }
 
 Result<std::uint32_t> UdpPlane::prepare_path(std::uint32_t entropy, UsedPorts& used) {
-  const int position = socket_for(static_cast<std::uint16_t>(entropy & 0xFFFF), used);
-  if (position < 0) return Status(ErrorCode::kNoSpace, "no socket for the path");
-  SendSocket& send = sends_[static_cast<std::size_t>(position)];
+  const auto known = paths_.find(entropy);
+  if (known != paths_.end()) return known->second;
+  const auto port = static_cast<std::uint16_t>(entropy & 0xFFFF);
   const auto label = static_cast<std::uint16_t>(entropy >> 16);
-  if (config_.address.is_v4 || label == 0) return std::uint32_t{send.source_port};
+  const int position = socket_for(port, used);
+  if (position < 0) return Status(ErrorCode::kNoSpace, "no socket for the path");
+  std::uint32_t carried = carried_by(sends_[static_cast<std::size_t>(position)], label);
+  if (carried_.contains(carried) && sends_.size() < options_.max_send_sockets) {
+    const int other = add_substitute(entropy, used);
+    if (other >= 0) carried = carried_by(sends_[static_cast<std::size_t>(other)], label);
+  }
+  paths_[entropy] = carried;
+  carried_.insert(carried);
+  return carried;
+}
+
+// Where the kernel grants the label, or there is none to grant.
+std::uint32_t UdpPlane::carried_by(SendSocket& send, std::uint16_t label) const {
+  if (config_.address.is_v4 || label == 0) return send.source_port;
   const auto known = std::find(send.flow_labels.begin(), send.flow_labels.end(), label);
   if (known == send.flow_labels.end()) {
-    if (!lease_flow_label(send.socket.get(), label)) return std::uint32_t{send.source_port};
+    if (!lease_flow_label(send.socket.get(), label)) return send.source_port;
     send.flow_labels.push_back(label);
   }
   return std::uint32_t{label} << 16 | send.source_port;

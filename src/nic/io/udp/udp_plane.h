@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -42,7 +43,10 @@ class UdpPlane {
   // their position; what cannot be bound is left without a socket and refused when used.
   int rebind(const wire::IpAddress& address, unsigned prefix_bits);
 
-  // The entropy that packets of this path really carry.
+  // The entropy that packets of this path really carry: the one wished for where the source port
+  // and the flow label are ours to use, another one otherwise, which no other wish has as long as
+  // there are sockets left for it. IPv4 has no flow label: of wishes with one low half all but the
+  // first get a source port that is free.
   Result<std::uint32_t> prepare_path(std::uint32_t entropy, UsedPorts& used);
   // The socket whose source port is the low half of `entropy`, or one that stands in for it.
   // Opens the first one where there is none yet; -1 when that fails.
@@ -64,8 +68,9 @@ class UdpPlane {
   bool is_reserved(std::uint16_t port) const;
   int find_port(std::uint16_t port) const;
   int add_socket(std::uint16_t port, UsedPorts& used);
-  int add_substitute(std::uint16_t port, UsedPorts& used);
+  int add_substitute(std::uint32_t wish, UsedPorts& used);
   int socket_for(std::uint16_t port, UsedPorts& used);
+  std::uint32_t carried_by(SendSocket& send, std::uint16_t label) const;
 
   node::PlaneConfig config_;
   UdpPlaneOptions options_;
@@ -73,6 +78,8 @@ class UdpPlane {
   os::Descriptor receive_;
   std::vector<SendSocket> sends_;
   std::map<std::uint16_t, std::uint16_t> socket_of_port_;  // wished and real ports -> position
+  std::map<std::uint32_t, std::uint32_t> paths_;           // wished -> carried entropy
+  std::set<std::uint32_t> carried_;                        // by any of them
 };
 
 }  // namespace mrc::nic

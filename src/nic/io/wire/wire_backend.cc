@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nic/io/traffic_class.h"
+#include "nic/io/wire/source_ports.h"
 #include "nic/io/wire/wire_cable.h"
 #include "nic/io/wire/wire_interface_cable.h"
 #include "nic/io/wire/wire_process.h"
@@ -89,6 +90,7 @@ class WireBackend final : public Backend {
   os::Descriptor timer_;
   WireProcess process_;
   WireTunnel tunnel_;
+  SourcePorts source_ports_;  // of IPv4
   os::InterfaceWatch interfaces_;
   bool has_interfaces_ = false;
   std::uint32_t path_mtu_ = kDefaultPathMtu;
@@ -229,7 +231,7 @@ Result<std::uint32_t> WireBackend::prepare_path(PortId port, std::uint32_t entro
   if (static_cast<std::size_t>(port) - 1 >= cables_.size()) {
     return Status(ErrorCode::kInvalidArgument, "no such port");
   }
-  if (gid_.is_v4) return entropy & 0xFFFF;
+  if (gid_.is_v4) return std::uint32_t{source_ports_.of(entropy)};
   tunnel_.prepare(port, entropy);
   return entropy;
 }
