@@ -23,8 +23,9 @@ inline wire::Packet as_carried(wire::Packet packet) {
 
 // Null where a parser reads the packet as the same, otherwise what is wrong with it.
 inline const char* wire_fault(const core::TxPacket& tx) {
-  // The payload's bytes are neither written nor read.
-  std::array<std::byte, wire::kMaxTransportHeader + core::kMaxPathMtu + 4> bytes;
+  // The payload's bytes are neither written nor read. On the stack they would be cleared each time.
+  static thread_local std::array<std::byte, wire::kMaxTransportHeader + core::kMaxPathMtu + 4>
+      bytes;
   const std::size_t header = wire::build_transport(tx.packet, bytes);
   if (header == 0) return "a packet that cannot be built";
   const std::size_t length = header + tx.payload_length + tx.packet.bth.pad;
