@@ -204,10 +204,7 @@ class EngineHarness {
   core::Arrival arrival_of(const Flight& flight) const {
     const int from = 1 - flight.to;
     const unsigned as = flight.packet.destination == Side::address(flight.to, 0, shape_) ? 0 : 1;
-    return {.source = Side::address(from, as, shape_),
-            .port = flight.packet.port,
-            .entropy = flight.packet.entropy,
-            .payload_length = flight.packet.payload_length};
+    return test::arrival_of(flight.packet, Side::address(from, as, shape_));
   }
 
   void exchange() {
@@ -237,7 +234,7 @@ class EngineHarness {
     if ((flags & 16) != 0) {
       if (wire::is_write(packet.bth.opcode)) trim(packet, arrival, (flags & 32) != 0);
     } else if ((flags & 64) != 0) {
-      side(flight.to).endpoint().on_corrupt_packet(now_, arrival, packet);
+      side(flight.to).on_corrupt_packet(now_, arrival, packet);
       return;
     }
     side(flight.to).on_packet(now_, arrival, packet);

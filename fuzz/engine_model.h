@@ -1,5 +1,6 @@
 // One endpoint under fuzzing and a plain model of what it may do. Every call goes through here and
 // is checked against the model; a fault ends the program with a sentence that says what was wrong.
+// The input decides which verb of the driver is next, so nothing here pumps.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +11,11 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
-#include <memory>
 #include <optional>
-#include <span>
-#include <utility>
 #include <variant>
-#include <vector>
 
-#include "base/prng.h"
 #include "core/endpoint.h"
-#include "wire/codec.h"
+#include "support/engine_driver.h"
 
 namespace mrc::fuzz {
 
@@ -30,6 +26,7 @@ inline void check(bool holds, const char* what) {
 }
 
 inline constexpr unsigned kQps = 2;
+inline constexpr unsigned kEventCapacity = 8;
 inline constexpr std::array<QpNumber, kQps> kQpNumbers{QpNumber{0x111}, QpNumber{0x222}};
 
 // How the endpoints and queue pairs of one input are set up.
@@ -92,15 +89,17 @@ struct QpModel {
   Psn next_psn;      // next new one to send
 };
 
-class Side {
+class Side : public test::EngineWorld {
  public:
   static constexpr unsigned kRegions = 4;
 
   Side(int index, const Shape& shape, const core::EvProfile& profile);
 
-  core::Endpoint& endpoint() { return *endpoint_; }
+  core::Endpoint& endpoint() { return driver_.engine(); }
   const Region& region(unsigned i) const { return regions_[i % kRegions]; }
-  core::QpStatus status(unsigned qp) const { return endpoint_->query_qp(kQpNumbers[qp]).value(); }
+  core::QpStatus status(unsigned qp) const {
+    return driver_.engine().query_qp(kQpNumbers[qp]).value();
+  }
   const QpModel& model(unsigned qp) const { return models_[qp]; }
 
   // The name of side `index` as queue pair `qp` of the other side knows it.
@@ -115,61 +114,65 @@ class Side {
 
   void post_send(TimeNs now, unsigned qp, core::SendRequest request);
   void post_receive(unsigned qp);
-  core::RxResult on_packet(TimeNs now, const core::Arrival& arrival, const wire::Packet& packet);
-  void on_timer(TimeNs now);
+  void on_packet(TimeNs now, const core::Arrival& arrival, const wire::Packet& packet);
+  void on_corrupt_packet(TimeNs now, const core::Arrival& arrival, const wire::Packet& packet) {
+    driver_.deliver_corrupt(now, arrival, packet);
+  }
+  void on_timer(TimeNs now) { driver_.fire(now); }
   bool pull(TimeNs now, PortMask free_ports, core::TxPacket& out);
   void poll();
   // What must hold between any two calls. Completions have been polled.
   void check_state(TimeNs now) const;
+
+  // For the driver.
+  void on_completion(const core::Completion& completion);
+  void on_event(const core::Event& event);
 
  private:
   static int qp_index(QpNumber number);
   void finish_silently(unsigned qp);
   void note_ack(unsigned qp, const wire::Packet& packet);
   void add_region(unsigned i);
+  void check_arrival(const core::Arrival& arrival, const wire::Packet& packet, Psn next,
+                     const core::RxResult& result);
   void check_placement(unsigned qp, const wire::Write& write, const core::Arrival& arrival,
                        const core::Placement& placement) const;
   void note_accepted(unsigned qp, const wire::Packet& packet);
   void check_sent_data(unsigned qp, const core::TxPacket& out);
   void check_sent_sack(unsigned qp, const core::TxPacket& out) const;
   void check_sent_ack(unsigned qp, const core::TxPacket& out) const;
-  static void check_on_the_wire(const core::TxPacket& out);
   void check_send_completion(unsigned qp, const core::Completion& completion);
   void check_receive_completion(unsigned qp, const core::Completion& completion);
   void check_books() const;
 
-  class Keys final : public core::RandomSource {
-   public:
-    std::uint32_t next32() override { return prng_.next32(); }
-
-   private:
-    Prng prng_{0x5EED};
-  };
-
   int index_;
   const Shape& shape_;
   const core::EvProfile& profile_;
-  Keys keys_;
-  std::unique_ptr<core::Endpoint> endpoint_;
+  test::SeededKeys keys_{0x5EED};
+  test::EngineDriver<Side> driver_{*this};
   std::array<Region, kRegions> regions_;
   std::array<QpModel, kQps> models_;
   std::uint64_t next_id_ = 1;
+  unsigned completions_polled_ = 0;  // since poll() began
+  unsigned events_polled_ = 0;
 };
 
 // --- Set-up ---
 
 inline Side::Side(int index, const Shape& shape, const core::EvProfile& profile)
     : index_(index), shape_(shape), profile_(profile) {
-  endpoint_ = core::Endpoint::create({.address = address(index, 0, shape),
-                                      .port_count = shape.ports,
-                                      .seed = static_cast<std::uint64_t>(index) + 5,
-                                      .max_qps = kQps,
-                                      .max_peers = kQps,
-                                      .max_regions = kRegions,
-                                      .event_capacity = 8,
-                                      .control_capacity = shape.control_capacity,
-                                      .endpoint_request_capacity = 2})
-                  .value();
+  check(driver_
+            .start({.address = address(index, 0, shape),
+                    .port_count = shape.ports,
+                    .seed = static_cast<std::uint64_t>(index) + 5,
+                    .max_qps = kQps,
+                    .max_peers = kQps,
+                    .max_regions = kRegions,
+                    .event_capacity = kEventCapacity,
+                    .control_capacity = shape.control_capacity,
+                    .endpoint_request_capacity = 2})
+            .ok(),
+        "an endpoint cannot be created");
   regions_[0].memory = {0x1'0000, 0x8000, ProtectionDomain{0}, true};
   regions_[1].memory = {0x1'4000, 0x8000, ProtectionDomain{1}, true};
   regions_[2].memory = {0x1'0000, 0x8000, ProtectionDomain{0}, false};
@@ -179,7 +182,7 @@ inline Side::Side(int index, const Shape& shape, const core::EvProfile& profile)
 }
 
 inline void Side::add_region(unsigned i) {
-  regions_[i].key = endpoint_->register_memory(regions_[i].memory, keys_).value();
+  regions_[i].key = endpoint().register_memory(regions_[i].memory, keys_).value();
   regions_[i].live = true;
 }
 
@@ -187,7 +190,7 @@ inline void Side::add_region(unsigned i) {
 inline void Side::renew_region(unsigned i, bool invalidate_only) {
   Region& region = regions_[i % kRegions];
   if (region.live) {
-    check(endpoint_->invalidate_memory(region.key).ok(), "a live key cannot be invalidated");
+    check(endpoint().invalidate_memory(region.key).ok(), "a live key cannot be invalidated");
     region.live = false;
   }
   if (!invalidate_only) add_region(i % kRegions);
@@ -195,29 +198,30 @@ inline void Side::renew_region(unsigned i, bool invalidate_only) {
 
 inline void Side::connect(TimeNs now, unsigned qp, Psn first_psn) {
   const QpNumber number = kQpNumbers[qp];
-  check(endpoint_->init_qp(number, {.ev_profile = &profile_, .cc = {.algorithm = shape_.algorithm}})
+  check(endpoint()
+            .init_qp(number, {.ev_profile = &profile_, .cc = {.algorithm = shape_.algorithm}})
             .ok(),
         "INIT refused");
-  check(endpoint_
-            ->ready_to_receive(number, {.remote = address(1 - index_, qp, shape_),
-                                        .remote_qp = number,
-                                        .first_psn = first_psn,
-                                        .path_mtu = shape_.mtu,
-                                        .max_wimm_dest = shape_.max_immediates,
-                                        .mpr_dest = shape_.window_units,
-                                        .dynamic_mpr = shape_.dynamic_mpr,
-                                        .trim_nack = shape_.trim_nack,
-                                        .sack_threshold_bytes = shape_.sack_threshold_bytes})
+  check(endpoint()
+            .ready_to_receive(number, {.remote = address(1 - index_, qp, shape_),
+                                       .remote_qp = number,
+                                       .first_psn = first_psn,
+                                       .path_mtu = shape_.mtu,
+                                       .max_wimm_dest = shape_.max_immediates,
+                                       .mpr_dest = shape_.window_units,
+                                       .dynamic_mpr = shape_.dynamic_mpr,
+                                       .trim_nack = shape_.trim_nack,
+                                       .sack_threshold_bytes = shape_.sack_threshold_bytes})
             .ok(),
         "RTR refused");
-  check(endpoint_
-            ->ready_to_send(now, number,
-                            {.first_psn = first_psn,
-                             .max_wimm = shape_.max_immediates,
-                             .mpr = shape_.window_units,
-                             .timeout = shape_.timeout,
-                             .linear_retries = 1,
-                             .exponential_retries = shape_.exponential_retries})
+  check(endpoint()
+            .ready_to_send(now, number,
+                           {.first_psn = first_psn,
+                            .max_wimm = shape_.max_immediates,
+                            .mpr = shape_.window_units,
+                            .timeout = shape_.timeout,
+                            .linear_retries = 1,
+                            .exponential_retries = shape_.exponential_retries})
             .ok(),
         "RTS refused");
   models_[qp] = {};
@@ -228,7 +232,7 @@ inline void Side::connect(TimeNs now, unsigned qp, Psn first_psn) {
 
 inline void Side::post_send(TimeNs now, unsigned qp, core::SendRequest request) {
   request.id = next_id_++;
-  if (!endpoint_->post_send(now, kQpNumbers[qp], request).ok()) return;
+  if (!endpoint().post_send(now, kQpNumbers[qp], request).ok()) return;
   QpModel& model = models_[qp];
   model.sends.push_back({.id = request.id,
                          .number = ++model.posted,
@@ -238,7 +242,7 @@ inline void Side::post_send(TimeNs now, unsigned qp, core::SendRequest request) 
 
 inline void Side::post_receive(unsigned qp) {
   const std::uint64_t id = next_id_++;
-  if (endpoint_->post_receive(kQpNumbers[qp], {.id = id}).ok()) {
+  if (endpoint().post_receive(kQpNumbers[qp], {.id = id}).ok()) {
     models_[qp].receives.push_back(id);
   }
 }
@@ -251,26 +255,32 @@ inline int Side::qp_index(QpNumber number) {
 }
 
 inline void Side::poll() {
-  core::Completion completion;
-  for (unsigned n = 0; endpoint_->next_completion(completion); ++n) {
-    check(n < kQps * (shape_.max_sends + shape_.max_receives), "completions without end");
-    const int qp = qp_index(completion.qp);
-    check(qp >= 0, "completion of an unknown queue pair");
-    if (completion.kind == core::CompletionKind::kSend) {
-      check_send_completion(static_cast<unsigned>(qp), completion);
-    } else {
-      check_receive_completion(static_cast<unsigned>(qp), completion);
-    }
-  }
+  completions_polled_ = 0;
+  events_polled_ = 0;
+  driver_.drain_completions();
   for (unsigned qp = 0; qp < kQps; ++qp) {
     const std::uint32_t left = status(qp).sends_outstanding;
     check(left <= models_[qp].sends.size(), "sends that nobody posted");
     while (models_[qp].sends.size() > left)
       finish_silently(qp);
   }
-  core::Event event;
-  for (unsigned n = 0; endpoint_->next_event(event); ++n)
-    check(n < 8, "events without end");
+  driver_.drain_events();
+}
+
+inline void Side::on_completion(const core::Completion& completion) {
+  check(completions_polled_++ < kQps * (shape_.max_sends + shape_.max_receives),
+        "completions without end");
+  const int qp = qp_index(completion.qp);
+  check(qp >= 0, "completion of an unknown queue pair");
+  if (completion.kind == core::CompletionKind::kSend) {
+    check_send_completion(static_cast<unsigned>(qp), completion);
+  } else {
+    check_receive_completion(static_cast<unsigned>(qp), completion);
+  }
+}
+
+inline void Side::on_event(const core::Event&) {
+  check(events_polled_++ < kEventCapacity, "events without end");
 }
 
 // The oldest send is done and nothing was said about it.
@@ -319,12 +329,19 @@ inline void Side::check_receive_completion(unsigned qp, const core::Completion& 
 
 // --- Arrivals ---
 
-inline core::RxResult Side::on_packet(TimeNs now, const core::Arrival& arrival,
-                                      const wire::Packet& packet) {
+inline void Side::on_packet(TimeNs now, const core::Arrival& arrival, const wire::Packet& packet) {
   const int qp = qp_index(packet.bth.destination);
   if (qp >= 0) note_ack(static_cast<unsigned>(qp), packet);
   const Psn next = qp >= 0 ? models_[static_cast<unsigned>(qp)].next_psn : Psn();
-  const core::RxResult result = endpoint_->on_packet(now, arrival, packet);
+  driver_.deliver(now, arrival, packet, [&](const core::RxResult& result) {
+    check_arrival(arrival, packet, next, result);
+  });
+}
+
+// `next` is the next PSN to send, before the packet came.
+inline void Side::check_arrival(const core::Arrival& arrival, const wire::Packet& packet, Psn next,
+                                const core::RxResult& result) {
+  const int qp = qp_index(packet.bth.destination);
   const auto* write = std::get_if<wire::Write>(&packet.body);
   const bool placed = result.placement.length > 0;
   check(!placed || (write != nullptr && qp >= 0 && result.drop == DropReason::kNone),
@@ -336,12 +353,11 @@ inline core::RxResult Side::on_packet(TimeNs now, const core::Arrival& arrival,
     check(sack == nullptr || sack->cumulative.distance_from(next) < 0,
           "a SACK for what was never sent was believed");
   }
-  if (write == nullptr || result.drop != DropReason::kNone) return result;
+  if (write == nullptr || result.drop != DropReason::kNone) return;
   check(arrival.trim == core::TrimState::kWhole, "a trimmed packet was accepted");
   check(arrival.refusal == core::CallerRefusal::kNone, "a refused packet was accepted");
   check_placement(static_cast<unsigned>(qp), *write, arrival, result.placement);
   note_accepted(static_cast<unsigned>(qp), packet);
-  return result;
 }
 
 inline void Side::note_ack(unsigned qp, const wire::Packet& packet) {
@@ -386,9 +402,7 @@ inline void Side::note_accepted(unsigned qp, const wire::Packet& packet) {
 // --- Departures ---
 
 inline bool Side::pull(TimeNs now, PortMask free_ports, core::TxPacket& out) {
-  if (!endpoint_->next_packet(now, free_ports, out)) return false;
-  check((free_ports & endpoint_->ports_up()).contains(out.port), "sent on a port that is not free");
-  check_on_the_wire(out);
+  if (!driver_.take(now, free_ports, out)) return false;
   if (out.packet.bth.destination == kEndpointQp) return true;
   const int index = qp_index(out.local_qp);
   check(index >= 0, "sent by an unknown queue pair");
@@ -401,25 +415,6 @@ inline bool Side::pull(TimeNs now, PortMask free_ports, core::TxPacket& out) {
   if (std::holds_alternative<wire::Sack>(out.packet.body)) check_sent_sack(qp, out);
   if (std::holds_alternative<wire::Ack>(out.packet.body)) check_sent_ack(qp, out);
   return true;
-}
-
-// What leaves is a packet that a parser accepts and reads as the same.
-inline void Side::check_on_the_wire(const core::TxPacket& out) {
-  static std::array<std::byte, wire::kMaxTransportHeader + core::kMaxPathMtu + 4> bytes;
-  const std::size_t header = wire::build_transport(out.packet, bytes);
-  check(header > 0, "a packet that cannot be built");
-  const std::size_t length = header + out.payload_length + out.packet.bth.pad;
-  check(length <= bytes.size(), "payload is longer than any MTU");
-  wire::Packet parsed;
-  std::span<const std::byte> payload;
-  const std::span<const std::byte> all(bytes);
-  check(wire::parse_transport(all.first(length), parsed, payload) == DropReason::kNone,
-        "sent what no parser accepts");
-  wire::Packet meant = out.packet;
-  auto* write = std::get_if<wire::Write>(&meant.body);
-  if (write != nullptr && !wire::has_immediate(meant.bth.opcode)) write->immediate = 0;
-  check(payload.size() == out.payload_length && parsed == meant,
-        "sent what reads differently on the other side");
 }
 
 inline void Side::check_sent_data(unsigned qp, const core::TxPacket& out) {
@@ -478,11 +473,6 @@ inline void Side::check_sent_ack(unsigned qp, const core::TxPacket& out) const {
 
 // --- State ---
 
-inline void Side::on_timer(TimeNs now) {
-  endpoint_->on_timer(now);
-  check(endpoint_->next_deadline() > now, "on_timer leaves a deadline that is due");
-}
-
 inline void Side::check_state(TimeNs) const {
   for (unsigned qp = 0; qp < kQps; ++qp) {
     const core::QpStatus s = status(qp);
@@ -507,7 +497,7 @@ inline void Side::check_state(TimeNs) const {
     check(s.window_bytes >= shape_.mtu, "a congestion window below one packet");
     check(s.window_psns > 0 && s.window_psns <= shape_.window_units * core::kWindowUnitPsns,
           "the PSN window left its bounds");
-    check(s.sends_outstanding == 0 || endpoint_->next_deadline() != kNever,
+    check(s.sends_outstanding == 0 || driver_.engine().next_deadline() != kNever,
           "work outstanding and no deadline");
   }
   check_books();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/prng.h"
 #include "wire/packet.h"
 
 namespace mrc::bench {
@@ -26,21 +25,6 @@ std::uint32_t messages_ahead(const WorldOptions& options) {
 
 void must(const Status& status) {
   if (!status.ok()) std::abort();
-}
-
-class KeySource final : public core::RandomSource {
- public:
-  std::uint32_t next32() override { return prng_.next32(); }
-
- private:
-  Prng prng_{7};
-};
-
-core::Arrival arrival_of(int sender, const core::TxPacket& packet) {
-  return {.source = address_of(sender),
-          .port = packet.port,
-          .entropy = packet.entropy,
-          .payload_length = packet.payload_length};
 }
 
 }  // namespace
@@ -74,44 +58,43 @@ World::World(const WorldOptions& options)
 }
 
 void World::connect(int side) {
-  core::EndpointConfig config{.address = address_of(side),
-                              .port_count = options_.ports,
-                              .port_bits_per_second = kPortBitsPerSecond,
-                              .seed = static_cast<std::uint64_t>(side) + 3,
-                              .max_qps = options_.qps,
-                              .control_capacity = 8 * kMaxBatch};
-  endpoints_[side] = core::Endpoint::create(config).value();
-  KeySource random;
-  key_ = endpoints_[side]
-             ->register_memory({.address = kBase, .length = kRegionBytes, .remote_write = true},
-                               random)
-             .value();
+  must(ends_[side].driver.start({.address = address_of(side),
+                                 .port_count = options_.ports,
+                                 .port_bits_per_second = kPortBitsPerSecond,
+                                 .seed = static_cast<std::uint64_t>(side) + 3,
+                                 .max_qps = options_.qps,
+                                 .control_capacity = 8 * kMaxBatch}));
+  test::SeededKeys keys(7);
+  key_ =
+      endpoint(side)
+          .register_memory({.address = kBase, .length = kRegionBytes, .remote_write = true}, keys)
+          .value();
   for (unsigned i = 0; i < options_.qps; ++i)
     connect_qp(side, i);
 }
 
 void World::connect_qp(int side, unsigned index) {
-  core::Endpoint& endpoint = *endpoints_[side];
+  core::Endpoint& engine = endpoint(side);
   const QpNumber qp = qp_number(index);
-  must(endpoint.create_qp({.number = qp, .max_sends = messages_ahead(options_)}));
+  must(engine.create_qp({.number = qp, .max_sends = messages_ahead(options_)}));
   core::QpInit init{.ev_profile = &profile_};
   // The network here has no queues; the window covers the longest path both ways.
   init.cc.nscc.base_rtt_ns = static_cast<std::uint32_t>(
       2 * (options_.delay_steps + options_.delay_steps / kDelaySpread) * step_ns_);
-  must(endpoint.init_qp(qp, init));
-  must(endpoint.ready_to_receive(qp, {.remote = address_of(1 - side),
-                                      .remote_qp = qp,
-                                      .path_mtu = options_.mtu,
-                                      .sack_threshold_bytes = options_.sack_threshold_bytes}));
-  must(endpoint.ready_to_send(now_, qp, {.timeout = 12}));
+  must(engine.init_qp(qp, init));
+  must(engine.ready_to_receive(qp, {.remote = address_of(1 - side),
+                                    .remote_qp = qp,
+                                    .path_mtu = options_.mtu,
+                                    .sack_threshold_bytes = options_.sack_threshold_bytes}));
+  must(engine.ready_to_send(now_, qp, {.timeout = 12}));
 }
 
 void World::post(unsigned index) {
-  must(endpoints_[0]->post_send(now_, qp_number(index),
-                                {.id = index,
-                                 .length = options_.message_bytes,
-                                 .remote_address = kBase,
-                                 .remote_key = key_}));
+  must(endpoint(0).post_send(now_, qp_number(index),
+                             {.id = index,
+                              .length = options_.message_bytes,
+                              .remote_address = kBase,
+                              .remote_key = key_}));
 }
 
 // Every message that is done makes room for another one.
@@ -127,17 +110,16 @@ bool World::lost_on_the_way(const core::TxPacket& packet) {
 }
 
 void World::hand_over(int side, const core::TxPacket& packet) {
-  const core::RxResult result =
-      endpoints_[side]->on_packet(now_, arrival_of(1 - side, packet), packet.packet);
-  received_ += result.placement.length > 0 ? 1 : 0;
+  ends_[side].driver.deliver(
+      now_, test::arrival_of(packet, address_of(1 - side)), packet.packet,
+      [this](const core::RxResult& result) { received_ += result.placement.length > 0 ? 1 : 0; });
 }
 
-void World::drain_completions() {
-  core::Completion completion;
-  while (endpoints_[0]->next_completion(completion)) {
-    owed_[posts_owed_++] = static_cast<unsigned>(completion.id);
-    failed_ = failed_ || completion.status != core::CompletionStatus::kSuccess;
-  }
+void World::drain_completions() { ends_[0].driver.drain_completions(); }
+
+void World::note_done(const core::Completion& completion) {
+  owed_[posts_owed_++] = static_cast<unsigned>(completion.id);
+  failed_ = failed_ || completion.status != core::CompletionStatus::kSuccess;
 }
 
 // --- Stepwise ---
@@ -146,9 +128,7 @@ void World::pull(int side, unsigned limit, Line& line) {
   for (unsigned n = 0; n < limit; ++n) {
     if (free_ == kNil) std::abort();
     Flight& flight = flights_[free_];
-    if (!endpoints_[side]->next_packet(now_, PortMask::first(options_.ports), flight.packet)) {
-      return;
-    }
+    if (!ends_[side].driver.take(now_, PortMask::first(options_.ports), flight.packet)) return;
     if (lost_on_the_way(flight.packet)) continue;
     Line::Slot& slot = line.slots[(step_ + path_delay(flight.packet.ev)) % kWheelSlots];
     const std::uint16_t self = free_;
@@ -174,8 +154,8 @@ void World::deliver(int side, Line& line) {
 }
 
 void World::run_timers() {
-  for (auto& endpoint : endpoints_) {
-    if (endpoint->next_deadline() <= now_) endpoint->on_timer(now_);
+  for (End& end : ends_) {
+    if (end.driver.timer_due(now_)) end.driver.fire(now_);
   }
 }
 
@@ -204,7 +184,7 @@ unsigned World::send(unsigned count) {
   for (data_count_ = 0; data_count_ < count; ++data_count_) {
     Flight& flight = data_[data_count_];
     flight.arrives_at = now_;
-    if (!endpoints_[0]->next_packet(now_, all, flight.packet)) break;
+    if (!ends_[0].driver.take(now_, all, flight.packet)) break;
     now_ += step_ns_;
     with_data += flight.packet.payload_length > 0 ? 1 : 0;
   }
@@ -235,7 +215,7 @@ unsigned World::receive() {
     now_ = std::max(now_, data_[i].arrives_at);
     hand_over(1, data_[i].packet);
     while (answer_count_ < answers_.size() &&
-           endpoints_[1]->next_packet(now_, all, answers_[answer_count_].packet)) {
+           ends_[1].driver.take(now_, all, answers_[answer_count_].packet)) {
       answers_[answer_count_++].arrives_at = now_;
     }
   }
@@ -254,7 +234,7 @@ unsigned World::settle() {
 bool World::healthy() const {
   if (failed_ || received_ == 0) return false;
   for (unsigned i = 0; i < options_.qps; ++i) {
-    const core::QpStatus status = endpoints_[0]->query_qp(qp_number(i)).value();
+    const core::QpStatus status = ends_[0].driver.engine().query_qp(qp_number(i)).value();
     if (status.state != core::QpState::kReadyToSend) return false;
     const bool resent = status.counters.retransmitted > 0;
     if (resent && options_.lose_every == 0) return false;

@@ -1,7 +1,6 @@
 #include "dst/host.h"
 
 #include <algorithm>
-#include <cinttypes>
 
 #include "dst/alloc_guard.h"
 #include "dst/carriage.h"
@@ -10,21 +9,6 @@
 
 namespace mrc::dst {
 namespace {
-
-// Calls of on_timer at one instant without anything else happening.
-constexpr unsigned kMaxSpins = 64;
-
-// Runs a call on the packet path and fails the seed if it allocated.
-template <typename Call>
-auto watched(const char* verb, Call&& call) {
-  const std::uint64_t before = packet_path_allocations();
-  const auto result = [&] {
-    const PacketPathGuard guard;
-    return call();
-  }();
-  MRC_CHECK(packet_path_allocations() == before, "%s allocated memory", verb);
-  return result;
-}
 
 Unpacked read_struct(const Flight& flight) {
   Unpacked read;
@@ -41,19 +25,25 @@ Unpacked read_struct(const Flight& flight) {
   return read;
 }
 
-// Without what the headers of this opcode do not carry.
 bool same_on_wire(wire::Packet a, wire::Packet b) {
-  for (wire::Packet* packet : {&a, &b}) {
-    packet->bth.pad = 0;
-    auto* write = std::get_if<wire::Write>(&packet->body);
-    if (write == nullptr) continue;
-    if (!wire::has_immediate(packet->bth.opcode)) write->immediate = 0;
-    if (!packet->bth.has_timestamp) write->timestamp = {};
-  }
-  return a == b;
+  a.bth.pad = 0;
+  b.bth.pad = 0;
+  return test::as_carried(a) == test::as_carried(b);
 }
 
 }  // namespace
+
+// Fails the seed if a call on the packet path allocated.
+template <typename Call>
+auto Host::run(const char* verb, Call&& call) {
+  const std::uint64_t before = packet_path_allocations();
+  const auto result = [&] {
+    const PacketPathGuard guard;
+    return call();
+  }();
+  MRC_CHECK(packet_path_allocations() == before, "%s allocated memory", verb);
+  return result;
+}
 
 Host::Host(World& world, unsigned id)
     : world_(world),
@@ -118,14 +108,12 @@ TimeNs Host::clock() const { return clock_.read(world_.stage.now); }
 
 void Host::restart() {
   config_.seed = random_.bits();
-  auto created = core::Endpoint::create(config_);
-  MRC_CHECK(created.ok(), "Endpoint::create refused a good configuration: %s",
-            created.status().what());
-  engine_ = std::move(created).value();
-  engine_->set_spray_quantum(world_.stage.swarm.spray_quantum);
+  const Status started = driver_.start(config_);
+  MRC_CHECK(started.ok(), "Endpoint::create refused a good configuration: %s", started.what());
+  engine().set_spray_quantum(world_.stage.swarm.spray_quantum);
   ports_up_ = PortMask::first(config_.port_count);
   port_masks_.insert(ports_up_.bits());
-  MRC_CHECK(engine_->ports_up() == ports_up_, "a new endpoint does not have all ports up");
+  MRC_CHECK(engine().ports_up() == ports_up_, "a new endpoint does not have all ports up");
   add_decoys();
 }
 
@@ -135,14 +123,14 @@ void Host::add_decoys() {
   for (std::uint32_t domain = 1; domain <= 3; ++domain) {
     const std::uint64_t address = (std::uint64_t{0xDEC0} << 40) + memory_.size() * 0x10'0000;
     const core::MemoryRegion region{address, kBytes, ProtectionDomain{domain}, domain == 3};
-    const auto key = engine_->register_memory(region, keys_);
+    const auto key = engine().register_memory(region, keys_);
     MRC_CHECK(key.ok(), "register_memory refused a good region: %s", key.status().what());
     memory_.set_key(memory_.add_region(region), key.value());
   }
 }
 
 void Host::crash() {
-  engine_.reset();
+  driver_.stop();
   for (std::size_t i = 0; i < memory_.size(); ++i)
     memory_.invalidate(i);
   timer_deadline_ = kNever;
@@ -157,14 +145,14 @@ void Host::jump_clock(DurationNs ahead_ns) {
 DurationNs Host::ports_steady_ns() const { return world_.stage.now - ports_changed_at_; }
 
 void Host::set_port_up(PortId port, bool up) {
-  const Status status = engine_->set_port_up(clock(), port, up);
+  const Status status = engine().set_port_up(clock(), port, up);
   MRC_CHECK(status.ok(), "set_port_up(%u, %d) failed: %s", static_cast<unsigned>(port), up,
             status.what());
   if (up && ports_up_.empty()) first_port_up_at_ = world_.stage.now;
   ports_changed_at_ = world_.stage.now;
   ports_up_ = up ? ports_up_.with(port) : ports_up_.without(port);
   port_masks_.insert(ports_up_.bits());
-  MRC_CHECK(engine_->ports_up() == ports_up_, "ports_up() does not show what set_port_up said");
+  MRC_CHECK(engine().ports_up() == ports_up_, "ports_up() does not show what set_port_up said");
   pump();
 }
 
@@ -180,18 +168,7 @@ void Host::on_deliver(std::uint32_t slot) {
 
 void Host::refuse(const Flight& flight, DropReason reason) {
   world_.stage.trace.arrived(world_.stage.now, flight, {reason, {}});
-  engine_->count_drop(reason);
-}
-
-core::RxResult Host::call_on_packet(const core::Arrival& arrival, const wire::Packet& packet) {
-  const auto before = engine_->counters().drops;
-  const core::RxResult result =
-      watched("on_packet", [&] { return engine_->on_packet(clock(), arrival, packet); });
-  const auto reason = static_cast<std::size_t>(result.drop);
-  MRC_CHECK(reason < kDropReasonCount, "on_packet gave an unknown drop reason %zu", reason);
-  MRC_CHECK(engine_->counters().drops[reason] == before[reason] + 1,
-            "the counter of '%s' did not count a packet", drop_reason_name(result.drop));
-  return result;
+  engine().count_drop(reason);
 }
 
 void Host::receive(Flight& flight) {
@@ -201,10 +178,7 @@ void Host::receive(Flight& flight) {
   if (read.corrupt) {
     world_.stage.trace.arrived(world_.stage.now, flight, {DropReason::kBadIcrc, {}});
     world_.checker.on_corrupt_arrival(*this, read.arrival, read.packet);
-    watched("on_corrupt_packet", [&] {
-      engine_->on_corrupt_packet(clock(), read.arrival, read.packet);
-      return true;
-    });
+    driver_.deliver_corrupt(clock(), read.arrival, read.packet);
     return pump();
   }
   if (bytes && read.arrival.trim == core::TrimState::kWhole) {
@@ -217,10 +191,11 @@ void Host::receive(Flight& flight) {
         random_.one_in(2) ? core::CallerRefusal::kNoPacketBuffer : core::CallerRefusal::kNoResource;
   }
   world_.checker.before_arrival(*this, read.packet);
-  const core::RxResult result = call_on_packet(read.arrival, read.packet);
-  world_.stage.trace.arrived(world_.stage.now, flight, result);
-  world_.checker.on_arrival(*this, {flight, read.arrival, read.packet, result});
-  place(result.placement, flight, read.payload);
+  driver_.deliver(clock(), read.arrival, read.packet, [&](const core::RxResult& result) {
+    world_.stage.trace.arrived(world_.stage.now, flight, result);
+    world_.checker.on_arrival(*this, {flight, read.arrival, read.packet, result});
+    place(result.placement, flight, read.payload);
+  });
   pump();
 }
 
@@ -238,60 +213,55 @@ void Host::place(const core::Placement& placement, const Flight& flight,
 // --- Programs ---
 
 Status Host::post_send(QpNumber qp, const core::SendRequest& request) {
-  return watched("post_send", [&] { return engine_->post_send(clock(), qp, request); });
+  return run("post_send", [&] { return engine().post_send(clock(), qp, request); });
 }
 
 Status Host::post_receive(QpNumber qp, const core::ReceiveRequest& request) {
-  return watched("post_receive", [&] { return engine_->post_receive(qp, request); });
+  return run("post_receive", [&] { return engine().post_receive(qp, request); });
 }
 
 void Host::on_poll() {
   poll_scheduled_ = false;
   if (!alive()) return;
-  drain_completions();
-  drain_events();
+  driver_.drain();
   pump();
 }
 
-void Host::collect() {
-  if (!world_.stage.active(Fault::kSlowConsumer)) {
-    drain_completions();
-    drain_events();
-  } else if (!poll_scheduled_) {
+// A slow program looks later.
+bool Host::polls_results() {
+  if (!world_.stage.active(Fault::kSlowConsumer)) return true;
+  if (!poll_scheduled_) {
     poll_scheduled_ = true;
     world_.stage.count(Fault::kSlowConsumer);
     const DurationNs delay_ns = random_.duration(kMicrosecondNs, 300 * kMicrosecondNs);
     world_.stage.queue.push(world_.stage.now + delay_ns, Happening::kPoll, id_);
   }
+  return false;
 }
 
-void Host::drain_completions() {
-  core::Completion completion;
-  while (watched("next_completion", [&] { return engine_->next_completion(completion); })) {
-    world_.stage.trace.completed(world_.stage.now, id_, completion);
-    world_.checker.on_completion(*this, completion);
-  }
+void Host::on_completion(const core::Completion& completion) {
+  world_.stage.trace.completed(world_.stage.now, id_, completion);
+  world_.checker.on_completion(*this, completion);
 }
 
-void Host::drain_events() {
-  core::Event event;
-  while (watched("next_event", [&] { return engine_->next_event(event); })) {
-    world_.stage.trace.event(world_.stage.now, id_, event);
-    world_.checker.on_event(*this, event);
-  }
+void Host::on_event(const core::Event& event) {
+  world_.stage.trace.event(world_.stage.now, id_, event);
+  world_.checker.on_event(*this, event);
 }
 
 // --- Sending and timers ---
 
 void Host::pump() {
-  if (world_.host_faults.early_timer()) call_on_timer();
-  collect();
-  transmit();
-  collect();
+  if (world_.host_faults.early_timer()) driver_.fire(clock());
+  driver_.pump(clock());
+}
+
+void Host::after_pump() {
   arm_port_wake();
   arm_timer();
 }
 
+// Ports that are down are offered all the same: it is the engine that must not use them.
 PortMask Host::free_ports() const {
   PortMask free;
   for (unsigned i = 0; i < config_.port_count; ++i) {
@@ -301,15 +271,13 @@ PortMask Host::free_ports() const {
   return free;
 }
 
-void Host::transmit() {
-  // Ports that are down are offered all the same: it is the engine that must not use them.
-  for (PortMask free = free_ports(); !free.empty(); free = free_ports()) {
-    core::TxPacket packet;
-    if (!watched("next_packet", [&] { return engine_->next_packet(clock(), free, packet); })) {
-      return world_.checker.on_idle(*this, free == PortMask::first(config_.port_count));
-    }
-    send(packet, free);
-  }
+void Host::on_idle(PortMask free) {
+  world_.checker.on_idle(*this, free == PortMask::first(config_.port_count));
+}
+
+void Host::fail(const char* what, const core::TxPacket* packet) const {
+  const std::string said = packet == nullptr ? "" : ": " + describe(packet->packet);
+  dst::fail("host %u: %s%s", id_, what, said.c_str());
 }
 
 void Host::send(const core::TxPacket& packet, PortMask free) {
@@ -356,19 +324,13 @@ void Host::on_port_free() {
 }
 
 void Host::arm_timer() {
-  const TimeNs deadline = engine_->next_deadline();
+  const TimeNs deadline = engine().next_deadline();
   if (deadline == kNever || deadline >= timer_deadline_) return;
   const TimeNs now = world_.stage.now;
   TimeNs at = clock_.moment_of(deadline);
   if (at <= now) {
     // A deadline that waits only for a busy port is served when the port is free.
     if (free_ports() != PortMask::first(config_.port_count)) return;
-    spins_ = spin_time_ == now ? spins_ + 1 : 0;
-    spin_time_ = now;
-    MRC_CHECK(spins_ < kMaxSpins,
-              "next_deadline() of host %u stays in the past (%" PRId64 " at %" PRId64
-              ") however often on_timer is called",
-              id_, deadline, clock());
     at = now;
   }
   timer_deadline_ = deadline;
@@ -379,15 +341,8 @@ void Host::arm_timer() {
 void Host::on_timer_event(std::uint32_t generation) {
   if (!alive() || generation != timer_generation_) return;
   timer_deadline_ = kNever;
-  call_on_timer();
+  driver_.fire(clock());
   pump();
-}
-
-void Host::call_on_timer() {
-  watched("on_timer", [&] {
-    engine_->on_timer(clock());
-    return true;
-  });
 }
 
 }  // namespace mrc::dst

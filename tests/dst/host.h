@@ -1,4 +1,4 @@
-// A host: one engine, its memory, its clock, its ports, and the driver loop around them.
+// A host: the world of one engine, with its memory, its clock, its ports, and what wakes it up.
 #pragma once
 
 #include <algorithm>
@@ -15,32 +15,23 @@
 #include "dst/flight.h"
 #include "dst/memory.h"
 #include "dst/random.h"
+#include "support/engine_driver.h"
 
 namespace mrc::dst {
 
 struct World;
 
-// Memory keys for an engine; deterministic, as everything here.
-class KeySource : public core::RandomSource {
- public:
-  explicit KeySource(std::uint64_t seed) : prng_(seed) {}
-  std::uint32_t next32() override { return prng_.next32(); }
-
- private:
-  Prng prng_;
-};
-
-class Host {
+class Host : private test::EngineWorld {
  public:
   Host(World& world, unsigned id);
 
   unsigned id() const { return id_; }
   Address address() const { return {0xFC00'0000'0000'0000, id_ + 1}; }
-  bool alive() const { return engine_ != nullptr; }
-  core::Endpoint& engine() { return *engine_; }
-  const core::Endpoint& engine() const { return *engine_; }
+  bool alive() const { return driver_.running(); }
+  core::Endpoint& engine() { return driver_.engine(); }
+  const core::Endpoint& engine() const { return driver_.engine(); }
   HostMemory& memory() { return memory_; }
-  KeySource& keys() { return keys_; }
+  test::SeededKeys& keys() { return keys_; }
   TimeNs clock() const;
   PortMask ports_up() const { return ports_up_; }
   // For how long no port has gone down or come up.
@@ -52,7 +43,7 @@ class Host {
     return std::any_of(port_masks_.begin(), port_masks_.end(),
                        [&](std::uint32_t up) { return ports == (PortMask(up) | (ports & heard)); });
   }
-  std::uint64_t events_lost() const { return engine_->counters().events_dropped; }
+  std::uint64_t events_lost() const { return engine().counters().events_dropped; }
 
   // Things that happen.
   void on_deliver(std::uint32_t slot);
@@ -83,27 +74,32 @@ class Host {
   void add_decoys();
   void receive(Flight& flight);
   void refuse(const Flight& flight, DropReason reason);
-  core::RxResult call_on_packet(const core::Arrival& arrival, const wire::Packet& packet);
   void place(const core::Placement& placement, const Flight& flight,
              std::span<const std::byte> payload);
-  void call_on_timer();
-  void collect();
-  void drain_completions();
-  void drain_events();
-  PortMask free_ports() const;
-  void transmit();
-  void send(const core::TxPacket& packet, PortMask free);
   void arm_port_wake();
   void arm_timer();
+
+  // What the driver asks and tells.
+  friend class test::EngineDriver<Host>;
+  template <typename Call>
+  auto run(const char* verb, Call&& call);
+  PortMask free_ports() const;
+  void send(const core::TxPacket& packet, PortMask free);
+  bool polls_results();
+  void on_completion(const core::Completion& completion);
+  void on_event(const core::Event& event);
+  void on_idle(PortMask free);
+  void after_pump();
+  [[noreturn]] void fail(const char* what, const core::TxPacket* packet) const;
 
   World& world_;
   unsigned id_;
   Random random_;
   HostMemory memory_;
-  KeySource keys_;
+  test::SeededKeys keys_;
   HostClock clock_;
   std::vector<std::unique_ptr<core::EvProfile>> profiles_;  // outlive the engine
-  std::unique_ptr<core::Endpoint> engine_;
+  test::EngineDriver<Host> driver_{*this};
   core::EndpointConfig config_;
 
   PortMask ports_up_;
@@ -116,8 +112,6 @@ class Host {
   TimeNs first_port_up_at_ = 0;
   TimeNs ports_changed_at_ = 0;
   bool poll_scheduled_ = false;
-  TimeNs spin_time_ = -1;  // bound on timer calls at one instant
-  unsigned spins_ = 0;
 };
 
 }  // namespace mrc::dst

@@ -2,9 +2,8 @@
 // script.
 //
 // The world plays the part of the caller of core::Endpoint: it runs timers when they are due, asks
-// for packets after every call, and keeps the log that a failing script prints. It also watches a
-// few rules that hold in every script and throws std::runtime_error when one is broken:
-//   - every packet sent survives encoding and decoding;
+// for packets after every call, and keeps the log that a failing script prints. Besides the rules
+// of the driver it watches two that hold in every script; std::runtime_error says which is broken:
 //   - every placement lies inside a region that is registered at that moment;
 //   - while packets are in flight there is a deadline.
 #pragma once
@@ -12,26 +11,26 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/endpoint.h"
 #include "script/packet_fields.h"
+#include "support/engine_driver.h"
 
 namespace mrc::script {
 
-class World {
+class World : public test::EngineWorld {
  public:
   explicit World(const core::EndpointConfig& config);
 
-  core::Endpoint& engine() { return *engine_; }
+  core::Endpoint& engine() { return driver_.engine(); }
   TimeNs now() const { return now_; }
 
   // Moves time forward and fires every timer on the way.
   void run_until(TimeNs time);
   // Moves time to the next deadline, or to `limit` when that comes first. False at the limit.
-  bool step(TimeNs limit);
+  bool step(TimeNs limit) { return driver_.step(now_, limit); }
 
   core::RxResult inject(const ScriptPacket& packet);
   void inject_corrupt(const ScriptPacket& packet);
@@ -42,7 +41,15 @@ class World {
   void watch(QpNumber qp) { watched_.push_back(qp); }
 
   // Collects what the engine has to say; to be called after every call into it.
-  void pump();
+  void pump() { driver_.pump(now_); }
+
+  // For the driver.
+  PortMask free_ports() const { return free_ports_; }
+  void send(const core::TxPacket& tx, PortMask free);
+  void on_completion(const core::Completion& completion);
+  void on_event(const core::Event& event);
+  void after_pump() const;
+  [[noreturn]] void fail(const char* what, const core::TxPacket* packet);
 
   // What came out and was not claimed yet, oldest first.
   std::deque<ScriptPacket> packets;
@@ -74,12 +81,9 @@ class World {
     bool acknowledged = false;
   };
 
-  void fire_timer();
-  void take_packet(const core::TxPacket& tx);
-  void check_encoding(const wire::Packet& packet, std::uint32_t payload_length) const;
-  void check_deadline() const;
+  void check_placement(const core::Placement& placement) const;
 
-  std::unique_ptr<core::Endpoint> engine_;
+  test::EngineDriver<World> driver_{*this};
   TimeNs now_ = 0;
   PortMask free_ports_;
   CountingKeys keys_;
@@ -87,8 +91,6 @@ class World {
   std::vector<QpNumber> watched_;
   std::map<QpNumber, std::map<std::uint32_t, Sent>> writes_;
   std::map<QpNumber, std::map<std::uint16_t, ScriptPacket>> probes_;
-  TimeNs last_timer_ = -1;
-  unsigned timers_at_once_ = 0;
   std::string log_;
 };
 

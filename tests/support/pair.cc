@@ -32,19 +32,18 @@ Pair::Pair(const PairOptions& options) : options_(options) {
 
 void Pair::connect(int i) {
   Side& self = sides_[i];
-  self.endpoint = core::Endpoint::create({.address = address_of(i),
-                                          .port_count = options_.ports,
-                                          .seed = static_cast<std::uint64_t>(i) + 7,
-                                          .jitter_ns = options_.jitter_ns,
-                                          .group_answers = options_.group_answers})
-                      .value();
-  core::Endpoint& endpoint = *self.endpoint;
+  must(self.driver.start({.address = address_of(i),
+                          .port_count = options_.ports,
+                          .seed = static_cast<std::uint64_t>(i) + 7,
+                          .jitter_ns = options_.jitter_ns,
+                          .group_answers = options_.group_answers}));
+  core::Endpoint& endpoint = self.driver.engine();
   endpoint.set_spray_quantum(options_.spray_quantum);
-  TestRandom random(static_cast<std::uint64_t>(i) + 99);
-  self.key = endpoint
-                 .register_memory(
-                     {.address = 0x10000, .length = kMemoryBytes, .remote_write = true}, random)
-                 .value();
+  SeededKeys keys(static_cast<std::uint64_t>(i) + 99);
+  self.key =
+      endpoint
+          .register_memory({.address = 0x10000, .length = kMemoryBytes, .remote_write = true}, keys)
+          .value();
   must(endpoint.create_qp(
       {.number = kQp, .max_sends = options_.max_sends, .allow_sends = options_.allow_sends}));
   must(endpoint.init_qp(kQp, {.ev_profile = &profile_, .cc = {.algorithm = options_.cc}}));
@@ -97,43 +96,31 @@ void Pair::stop(int i, DurationNs pause_ns) {
   network_ = std::move(later);
 }
 
-void Pair::pump(int i) {
-  Side& self = sides_[i];
-  core::TxPacket packet;
-  while (self.endpoint->next_packet(now_, PortMask::first(options_.ports), packet)) {
-    ++self.packets_sent;
-    if (!deliver(i, packet)) continue;
-    Flight flight{.to = 1 - i, .packet = packet};
-    const std::byte* payload = self.memory.data() + packet.local_address;
-    flight.payload.assign(payload, payload + packet.payload_length);
-    const std::uint64_t path = packet.entropy % options_.evs;
-    const DurationNs extra = options_.spread_ns * static_cast<DurationNs>(path * 7 % options_.evs) /
-                             static_cast<DurationNs>(options_.evs);
-    const TimeNs arrival = now_ + options_.one_way_ns + extra;
-    network_.emplace(std::max(arrival, stopped_until_[1 - i]), std::move(flight));
-  }
-  core::Completion completion;
-  while (self.endpoint->next_completion(completion))
-    self.completions.push_back(completion);
-  core::Event event;
-  while (self.endpoint->next_event(event))
-    self.events.push_back(event);
+void Pair::carry(int from, const core::TxPacket& packet) {
+  Side& self = sides_[from];
+  ++self.packets_sent;
+  if (!deliver(from, packet)) return;
+  Flight flight{.to = 1 - from, .packet = packet};
+  const std::byte* payload = self.memory.data() + packet.local_address;
+  flight.payload.assign(payload, payload + packet.payload_length);
+  const std::uint64_t path = packet.entropy % options_.evs;
+  const DurationNs extra = options_.spread_ns * static_cast<DurationNs>(path * 7 % options_.evs) /
+                           static_cast<DurationNs>(options_.evs);
+  const TimeNs arrival = now_ + options_.one_way_ns + extra;
+  network_.emplace(std::max(arrival, stopped_until_[1 - from]), std::move(flight));
 }
 
 void Pair::land(const Flight& flight) {
   Side& self = sides_[flight.to];
-  const core::Arrival arrival{.source = address_of(1 - flight.to),
-                              .port = flight.packet.port,
-                              .entropy = flight.packet.entropy,
-                              .payload_length = flight.packet.payload_length};
-  const core::RxResult result = self.endpoint->on_packet(now_, arrival, flight.packet.packet);
-  const core::Placement& placement = result.placement;
-  if (placement.length > 0) {
+  const core::Arrival arrival = arrival_of(flight.packet, address_of(1 - flight.to));
+  self.driver.deliver(now_, arrival, flight.packet.packet, [&](const core::RxResult& result) {
+    const core::Placement& placement = result.placement;
+    if (placement.length == 0) return;
     std::byte* target = placement.into_receive
                             ? &self.receives.at(placement.receive_id).at(placement.address)
                             : &self.memory.at(placement.address - 0x10000);
     std::memcpy(target, flight.payload.data(), placement.length);
-  }
+  });
   pump(flight.to);
 }
 
@@ -150,8 +137,8 @@ bool Pair::step(TimeNs until) {
     return true;
   }
   for (int i : {0, 1}) {
-    if (endpoint(i).next_deadline() > now_) continue;
-    endpoint(i).on_timer(now_);
+    if (!sides_[i].driver.timer_due(now_)) continue;
+    sides_[i].driver.fire(now_);
     pump(i);
   }
   return true;

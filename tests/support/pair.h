@@ -7,22 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <vector>
 
-#include "base/prng.h"
 #include "core/endpoint.h"
+#include "support/engine_driver.h"
 
 namespace mrc::test {
-
-class TestRandom final : public core::RandomSource {
- public:
-  explicit TestRandom(std::uint64_t seed) : prng_(seed) {}
-  std::uint32_t next32() override { return prng_.next32(); }
-
- private:
-  Prng prng_;
-};
 
 struct PairOptions {
   unsigned ports = 4;
@@ -48,8 +38,18 @@ class Pair {
   static constexpr std::size_t kMemoryBytes = 1 << 22;
   static constexpr QpNumber kQp{0x111};
 
-  struct Side {
-    std::unique_ptr<core::Endpoint> endpoint;
+  // The world of one of the two engines: what is its own, and what came out of it.
+  struct Side : EngineWorld {
+    Side(Pair& owner, int number) : pair(owner), index(number) {}
+
+    PortMask free_ports() const { return PortMask::first(pair.options_.ports); }
+    void send(const core::TxPacket& packet, PortMask) { pair.carry(index, packet); }
+    void on_completion(const core::Completion& completion) { completions.push_back(completion); }
+    void on_event(const core::Event& event) { events.push_back(event); }
+
+    Pair& pair;
+    int index;
+    EngineDriver<Side> driver{*this};
     std::vector<std::byte> memory = std::vector<std::byte>(kMemoryBytes);
     Rkey key{};
     std::vector<core::Completion> completions;
@@ -67,7 +67,7 @@ class Pair {
   };
 
   Side& side(int i) { return sides_[i]; }
-  core::Endpoint& endpoint(int i) { return *sides_[i].endpoint; }
+  core::Endpoint& endpoint(int i) { return sides_[i].driver.engine(); }
   TimeNs now() const { return now_; }
 
   // Posts a write of `length` bytes from offset 0 of side 0's memory to `offset` of side 1's.
@@ -81,7 +81,7 @@ class Pair {
   // Runs until nothing is in the network and no timer is due before `until`, or until `done` holds.
   void run_until(TimeNs until);
   bool run_until_completions(std::size_t count, TimeNs until);
-  core::QpStatus status(int i) const { return sides_[i].endpoint->query_qp(kQp).value(); }
+  core::QpStatus status(int i) const { return sides_[i].driver.engine().query_qp(kQp).value(); }
 
  private:
   struct Flight {
@@ -90,13 +90,14 @@ class Pair {
     std::vector<std::byte> payload;
   };
   void connect(int i);
-  void pump(int i);
+  void pump(int i) { sides_[i].driver.pump(now_); }
+  void carry(int from, const core::TxPacket& packet);
   void land(const Flight& flight);
   bool step(TimeNs until);
 
   PairOptions options_;
   core::EvProfile profile_;
-  Side sides_[2];
+  Side sides_[2] = {{*this, 0}, {*this, 1}};
   std::multimap<TimeNs, Flight> network_;
   TimeNs stopped_until_[2] = {};
   TimeNs now_ = 0;

@@ -9,7 +9,7 @@
 #include "alloc/counting_new.h"
 #include "base/prng.h"
 #include "core/endpoint.h"
-#include "support/pair.h"
+#include "support/engine_driver.h"
 
 namespace mrc::test {
 namespace {
@@ -28,6 +28,27 @@ Address address_of(int side) { return {0, static_cast<std::uint64_t>(side) + 1};
 // which counts the allocations it makes; the network itself may allocate.
 class RoughWorld {
  public:
+  // The world of one of the engines.
+  struct End : EngineWorld {
+    End(RoughWorld& owner, int number) : world(owner), index(number) {}
+
+    template <typename Call>
+    auto run(const char*, Call&& call) {
+      return world.watch(call);
+    }
+    PortMask free_ports() const { return free; }
+    void send(const core::TxPacket& packet, PortMask) { world.carry(index, packet); }
+    void on_completion(const core::Completion& completion) {
+      world.sends_reported_ += completion.kind == core::CompletionKind::kSend ? 1 : 0;
+    }
+    void on_event(const core::Event&) { ++world.events_; }
+
+    RoughWorld& world;
+    int index;
+    PortMask free;
+    EngineDriver<End> driver{*this};
+  };
+
   RoughWorld() {
     std::vector<core::EvEntry> entries;
     for (unsigned i = 0; i < kEvs; ++i)
@@ -45,7 +66,7 @@ class RoughWorld {
     return result;
   }
 
-  core::Endpoint& endpoint(int side) { return *endpoints_[side]; }
+  core::Endpoint& endpoint(int side) { return ends_[side].driver.engine(); }
   core::QpStatus status(int side, QpNumber qp = kQp) { return endpoint(side).query_qp(qp).value(); }
   std::uint64_t allocations() const { return allocations_; }
   std::uint64_t sends_reported() const { return sends_reported_; }
@@ -82,15 +103,17 @@ class RoughWorld {
       next = std::min(next, endpoint(side).next_deadline());
     if (next == kNever) next = now_ + kMicrosecondNs;
     now_ = std::max(now_, next);
-    for (int side : {0, 1})
-      run_timer(side);
+    for (End& end : ends_)
+      if (end.driver.timer_due(now_)) end.driver.fire(now_);
     while (!network_.empty() && network_.begin()->first <= now_) {
       const Flight flight = network_.begin()->second;
       network_.erase(network_.begin());
       land(flight);
     }
-    for (int side : {0, 1})
-      pump(side);
+    for (End& end : ends_) {
+      end.free = PortMask(dice_.below(4) == 0 ? dice_.below(16) : 15U);
+      end.driver.pump(now_);
+    }
   }
 
  private:
@@ -100,13 +123,15 @@ class RoughWorld {
   };
 
   void connect(int side) {
-    endpoints_[side] = core::Endpoint::create({.address = address_of(side),
-                                               .port_count = kPorts,
-                                               .seed = static_cast<std::uint64_t>(side) + 7})
-                           .value();
-    TestRandom random(3);
+    EXPECT_TRUE(ends_[side]
+                    .driver
+                    .start({.address = address_of(side),
+                            .port_count = kPorts,
+                            .seed = static_cast<std::uint64_t>(side) + 7})
+                    .ok());
+    SeededKeys keys(3);
     key_ = endpoint(side)
-               .register_memory({.address = kBase, .length = kLength, .remote_write = true}, random)
+               .register_memory({.address = kBase, .length = kLength, .remote_write = true}, keys)
                .value();
     for (const QpNumber qp : {kQp, kDoomedQp}) {
       EXPECT_TRUE(endpoint(side).create_qp({.number = qp, .max_sends = 16}).ok());
@@ -121,53 +146,28 @@ class RoughWorld {
     }
   }
 
-  void run_timer(int side) {
-    if (endpoint(side).next_deadline() > now_) return;
-    watch([&] {
-      endpoint(side).on_timer(now_);
-      return 0;
-    });
-  }
-
   void land(const Flight& flight) {
-    core::Arrival arrival{.source = address_of(1 - flight.to),
-                          .port = flight.packet.port,
-                          .entropy = flight.packet.entropy,
-                          .congestion_experienced = dice_.below(20) == 0,
-                          .payload_length = flight.packet.payload_length};
+    core::Arrival arrival = arrival_of(flight.packet, address_of(1 - flight.to));
+    arrival.congestion_experienced = dice_.below(20) == 0;
     const std::uint32_t fate = dice_.below(100);
     const bool write = wire::is_write(flight.packet.packet.bth.opcode);
     if (write && fate < 5) arrival.trim = core::TrimState::kTrimmed;
     if (write && fate == 6) arrival.refusal = core::CallerRefusal::kNoPacketBuffer;
-    watch([&] {
-      if (fate == 7) {
-        endpoint(flight.to).on_corrupt_packet(now_, arrival, flight.packet.packet);
-        return core::RxResult{};
-      }
-      return endpoint(flight.to).on_packet(now_, arrival, flight.packet.packet);
-    });
+    EngineDriver<End>& driver = ends_[flight.to].driver;
+    if (fate == 7) return driver.deliver_corrupt(now_, arrival, flight.packet.packet);
+    driver.deliver(now_, arrival, flight.packet.packet, [](const core::RxResult&) {});
   }
 
-  void pump(int side) {
-    core::TxPacket packet;
-    const PortMask ports(dice_.below(4) == 0 ? dice_.below(16) : 15U);
-    while (watch([&] { return endpoint(side).next_packet(now_, ports, packet); })) {
-      const std::uint32_t fate = dice_.below(100);
-      if (blackout || fate < 5) continue;
-      const DurationNs delay = 5'000 + (packet.entropy * 7) % 32 * 100;
-      for (unsigned copies = fate < 7 ? 2 : 1; copies > 0; --copies)
-        network_.emplace(now_ + delay * copies, Flight{1 - side, packet});
-    }
-    core::Completion completion;
-    while (watch([&] { return endpoint(side).next_completion(completion); }))
-      sends_reported_ += completion.kind == core::CompletionKind::kSend ? 1 : 0;
-    core::Event event;
-    while (watch([&] { return endpoint(side).next_event(event); }))
-      ++events_;
+  void carry(int from, const core::TxPacket& packet) {
+    const std::uint32_t fate = dice_.below(100);
+    if (blackout || fate < 5) return;
+    const DurationNs delay = 5'000 + (packet.entropy * 7) % 32 * 100;
+    for (unsigned copies = fate < 7 ? 2 : 1; copies > 0; --copies)
+      network_.emplace(now_ + delay * copies, Flight{1 - from, packet});
   }
 
   core::EvProfile profile_;
-  std::unique_ptr<core::Endpoint> endpoints_[2];
+  End ends_[2] = {{*this, 0}, {*this, 1}};
   Rkey key_{};
   std::multimap<TimeNs, Flight> network_;
   Prng dice_{11};

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/endpoint.h"
-#include "support/pair.h"
+#include "support/engine_driver.h"
 
 namespace mrc::test {
 namespace {
@@ -230,7 +230,7 @@ struct Outcome {
   std::string answers;
 };
 
-class Subject {
+class Subject : public EngineWorld {
  public:
   explicit Subject(Target target) : target_(target) {
     const core::EvEntry entries[] = {{.entropy = 0x1000, .port = PortId{1}},
@@ -239,16 +239,17 @@ class Subject {
     core::EndpointConfig config;
     config.address = {0xFD00, 0x100};
     config.port_count = 2;
-    endpoint_ = core::Endpoint::create(config).value();
+    if (!driver_.start(config).ok()) std::abort();
     const core::MemoryRegion region{
         .address = kRegionBase, .length = kRegionLength, .domain = {}, .remote_write = true};
-    key_ = endpoint_->register_memory(region, random_).value();
+    SeededKeys keys(7);
+    key_ = endpoint().register_memory(region, keys).value();
     bring_up();
   }
 
-  core::Endpoint& endpoint() { return *endpoint_; }
+  core::Endpoint& endpoint() { return driver_.engine(); }
   QpState state() const {
-    const auto status = endpoint_->query_qp(kQp);
+    const auto status = driver_.engine().query_qp(kQp);
     return status.ok() ? status.value().state : QpState::kReset;
   }
 
@@ -257,53 +258,57 @@ class Subject {
     const wire::Packet packet = address(row.packet);
     const core::Arrival arrival = arrive(row, source, port);
     Outcome outcome;
-    outcome.result = endpoint_->on_packet(now_, arrival, packet);
-    outcome.answers = drain();
+    driver_.deliver(now_, arrival, packet,
+                    [&](const core::RxResult& result) { outcome.result = result; });
+    outcome.answers = answers();
     return outcome;
   }
   std::string feed_corrupt(const Row& row) {
-    endpoint_->on_corrupt_packet(now_, arrive(row, kPeer, PortId{1}), address(row.packet));
-    return drain();
+    driver_.deliver_corrupt(now_, arrive(row, kPeer, PortId{1}), address(row.packet));
+    return answers();
   }
 
   // Lets every timer of the next while run; nothing but a crash can go wrong here.
   void idle(DurationNs duration) {
     const TimeNs end = now_ + duration;
-    while (endpoint_->next_deadline() <= end) {
-      now_ = std::max(now_, endpoint_->next_deadline());
-      endpoint_->on_timer(now_);
-      drain();
+    while (driver_.step(now_, end)) {
     }
-    now_ = end;
+  }
+
+  // For the driver.
+  PortMask free_ports() const { return PortMask::first(2); }
+  void send(const core::TxPacket& tx, PortMask) {
+    letters_.insert(letter_of(tx.packet));
+    if (wire::is_write(tx.packet.bth.opcode)) sent_entropy_ = tx.entropy;
   }
 
  private:
   void bring_up() {
-    ASSERT_TRUE(endpoint_->create_qp({.number = kQp, .domain = {}}).ok());
+    ASSERT_TRUE(endpoint().create_qp({.number = kQp, .domain = {}}).ok());
     if (target_ == Target::kReset) return;
     core::QpInit init;
     init.ev_profile = &profile_;
     init.cc.algorithm = core::CcAlgorithm::kNone;
-    ASSERT_TRUE(endpoint_->init_qp(kQp, init).ok());
-    ASSERT_TRUE(endpoint_->post_receive(kQp, {.id = 1}).ok());
+    ASSERT_TRUE(endpoint().init_qp(kQp, init).ok());
+    ASSERT_TRUE(endpoint().post_receive(kQp, {.id = 1}).ok());
     if (target_ == Target::kInit) return;
     core::QpReadyToReceive rtr;
     rtr.remote = kPeer;
     rtr.remote_qp = kPeerQp;
     rtr.first_psn = Psn(kReceivePsn);
     rtr.path_mtu = kMtu;
-    ASSERT_TRUE(endpoint_->ready_to_receive(kQp, rtr).ok());
+    ASSERT_TRUE(endpoint().ready_to_receive(kQp, rtr).ok());
     if (target_ == Target::kRtr) return;
-    ASSERT_TRUE(endpoint_->ready_to_send(now_, kQp, {.first_psn = Psn(kSendPsn)}).ok());
+    ASSERT_TRUE(endpoint().ready_to_send(now_, kQp, {.first_psn = Psn(kSendPsn)}).ok());
     if (target_ == Target::kFlight) {
-      ASSERT_TRUE(endpoint_->post_send(now_, kQp, {.id = 1, .length = 64}).ok());
-      ASSERT_EQ(drain(), "W");
+      ASSERT_TRUE(endpoint().post_send(now_, kQp, {.id = 1, .length = 64}).ok());
+      ASSERT_EQ(answers(), "W");
     }
     if (target_ == Target::kError) {
-      ASSERT_TRUE(endpoint_->fail_qp(now_, kQp).ok());
+      ASSERT_TRUE(endpoint().fail_qp(now_, kQp).ok());
     }
     if (target_ == Target::kDestroyed) {
-      ASSERT_TRUE(endpoint_->destroy_qp(kQp).ok());
+      ASSERT_TRUE(endpoint().destroy_qp(kQp).ok());
     }
   }
 
@@ -328,28 +333,19 @@ class Subject {
             .payload_length = row.payload_length};
   }
 
-  std::string drain() {
-    std::multiset<char> letters;
-    core::TxPacket tx;
-    while (endpoint_->next_packet(now_, PortMask::first(2), tx)) {
-      letters.insert(letter_of(tx.packet));
-      if (wire::is_write(tx.packet.bth.opcode)) sent_entropy_ = tx.entropy;
-    }
-    core::Completion completion;
-    while (endpoint_->next_completion(completion)) {
-    }
-    core::Event event;
-    while (endpoint_->next_event(event)) {
-    }
-    return {letters.begin(), letters.end()};
+  // What leaves now.
+  std::string answers() {
+    letters_.clear();
+    driver_.pump(now_);
+    return {letters_.begin(), letters_.end()};
   }
 
   Target target_;
   core::EvProfile profile_;
-  TestRandom random_{7};
-  std::unique_ptr<core::Endpoint> endpoint_;
+  EngineDriver<Subject> driver_{*this};
   Rkey key_{};
   TimeNs now_ = kMicrosecondNs;
+  std::multiset<char> letters_;
   std::uint32_t sent_entropy_ = 0;
 };
 
