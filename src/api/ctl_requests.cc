@@ -90,7 +90,7 @@ int make_request(const nic::Device& device, mrc_ctl_ep_op_type op, const mrc_ctl
   out.port_status = op == MRC_CTL_EP_OP_PORT_STATUS_UPDATE;
   if (out.port_status) {
     out.ports = PortMask(from.op.port_status_update.port_status);
-    if ((out.ports.bits() & ~PortMask::first(kMaxPorts).bits()) != 0) return EINVAL;
+    if (!(out.ports - PortMask::first(kMaxPorts)).empty()) return EINVAL;
   }
   return 0;
 }
