@@ -14,7 +14,7 @@ constexpr unsigned kPacketsPerClockReading = 16;
 
 }  // namespace
 
-// The protocol hands out answers before data. Where there are few of both, data goes first:
+// The protocol hands out answers before data. Among the first 8 packets of a round data goes first:
 // somebody waits for it, and the answers cost system calls of their own.
 void PumpTransmit::run() {
   sources_.begin_round(state_.now);
