@@ -1,14 +1,21 @@
-# mrc_module(<name> [NO_EXCEPTIONS] [DEPENDS <module>...] [LINK <target>...])
+# mrc_module(<name> [NO_EXCEPTIONS] [DEPENDS <module>...] [LINK <target>...] [REPLACE <file>...])
 #
 # NO_EXCEPTIONS: neither throws nor catches. The code can be unwound all the same, since operator new
 # throws in its set-up: what was half built is released, and callers keep their clean-up.
+#
+# REPLACE: each file of these, given by its path, takes the place of the one of the same name.
 #
 # Declares the library mrc_<name> from all .cc files under src/<name>/. A new file needs no change
 # here. Without any .cc file the target is an interface library, so header-only and future modules
 # can be linked all the same.
 function(mrc_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_EXCEPTIONS" "" "DEPENDS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_EXCEPTIONS" "" "DEPENDS;LINK;REPLACE")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.cc")
+  foreach(replacement IN LISTS arg_REPLACE)
+    get_filename_component(file "${replacement}" NAME)
+    list(FILTER sources EXCLUDE REGEX "/${file}$")
+    list(APPEND sources "${replacement}")
+  endforeach()
   if(sources)
     add_library(mrc_${name} STATIC ${sources})
     set(scope PUBLIC)

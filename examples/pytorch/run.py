@@ -25,12 +25,18 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-HARNESS = HERE.parent.parent / "tests" / "system" / "nccl" / "nccl_test.py"
+ROOT = HERE.parent.parent
+HARNESS = ROOT / "tests" / "system" / "nccl" / "nccl_test.py"
 RANKS = 2
 LIMIT_SECONDS = 470
 STEP_SECONDS = 100
 SWEEP_ROUNDS = 3
 PORTS = 4
+# Where a build of the project has what is needed here.
+PLUGIN = pathlib.Path("plugins", "nccl", "libnccl-net-mrc.so")
+RANK = pathlib.Path("tests", "system", "nccl", "nccl_rank")
+PORT_SWITCH = pathlib.Path("examples", "pytorch", "mrc_ports")
+VERBS = pathlib.Path("lib", "mrc", "verbs")
 SOCKET = {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket"}
 TUNED = {**SOCKET, "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "2"}
 SHIM = "NCCL IB over the shim"
@@ -66,7 +72,7 @@ class Run:
 
     def hide(self, text):
         """Texts for people without the places of this machine."""
-        for place in [self.directory, HERE.parent.parent, pathlib.Path.home()]:
+        for place in [self.directory, ROOT, pathlib.Path.home()]:
             text = text.replace(str(place), "...")
         return re.sub(r"(/[\w.+-]+){3,}/", ".../", text)
 
@@ -82,7 +88,8 @@ def call(run, arguments, what, **options):
 def build(run, folder):
     folder = pathlib.Path(folder or run.directory / "build").absolute()
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    call(run, ["cmake", "-S", str(HERE / "bare"), "-B", str(folder), *generator], "configuring")
+    call(run, ["cmake", "-S", str(ROOT), "-B", str(folder), "-DMRC_BARE=ON", *generator],
+         "configuring")
     call(run, ["cmake", "--build", str(folder), "-j", str(os.cpu_count() or 2)], "building")
     return folder
 
@@ -181,7 +188,7 @@ class PortSwitch:
 
     def __init__(self, run, folder):
         self.run = run
-        self.program = str(folder / "mrc_ports")
+        self.program = str(folder / PORT_SWITCH)
         self.environment = {**os.environ, "MRC_STATE_DIR": str(run.directory / "state")}
 
     def set(self, up, *ports):
@@ -319,9 +326,8 @@ def cut_one(run, mrc, switch, report):
 def alone(run, folder, report):
     """The plug-in between two processes without NCCL and GPU: what it could carry at best."""
     threads = os.environ.get("MRC_THREADS", "0")
-    text = call(run, [sys.executable, "-B", str(HARNESS), str(folder / "nccl_rank"),
-                      str(folder / "libnccl-net-mrc.so"), "bandwidth", "11", threads],
-                "the plug-in alone")
+    text = call(run, [sys.executable, "-B", str(HARNESS), str(folder / RANK), str(folder / PLUGIN),
+                      "bandwidth", "11", threads], "the plug-in alone")
     report["alone"] = [line for line in text.splitlines()
                        if "GB/s" in line or "there and back" in line]
     run.say("the plug-in alone, two processes, one polling thread each:\n  " +
@@ -338,7 +344,7 @@ def everything(run, options, report):
     if not usable():
         print("no GPU, or this Python has no PyTorch: nothing more to run")
         return 77
-    mrc = {"NCCL_NET": "MRC", "NCCL_NET_PLUGIN": str(folder / "libnccl-net-mrc.so")}
+    mrc = {"NCCL_NET": "MRC", "NCCL_NET_PLUGIN": str(folder / PLUGIN)}
     mps = start_mps(run)
     report["mps"] = mps is not None
     if mps is None:
@@ -356,7 +362,7 @@ def everything(run, options, report):
             except Failure as failure:
                 print(f"run.py: {failure}", file=sys.stderr, flush=True)
                 status = max(status, failure.status)
-        if "shim" in steps and (folder / "verbs").exists():
+        if "shim" in steps and (folder / VERBS).exists():
             try_shim(run, folder, report)
     finally:
         stop_mps(mps)
@@ -365,7 +371,7 @@ def everything(run, options, report):
 
 def shim_settings(folder):
     """NCCL's own InfiniBand transport on our verbs; GIN off, which 2.28 has for mlx5 cards only."""
-    paths = [str(folder / "verbs"), os.environ.get("LD_LIBRARY_PATH", "")]
+    paths = [str(folder / VERBS), os.environ.get("LD_LIBRARY_PATH", "")]
     return {"NCCL_NET": "IB", "NCCL_NET_PLUGIN": "none", "NCCL_GIN_TYPE": "0",
             "NCCL_IB_GID_INDEX": "0", "LD_LIBRARY_PATH": ":".join(path for path in paths if path)}
 

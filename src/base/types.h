@@ -1,6 +1,7 @@
 // Types that cross every module boundary. Ids are distinct types; times and sizes carry their unit.
 #pragma once
 
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <limits>
@@ -34,9 +35,26 @@ enum class PortId : std::uint8_t {};
 inline constexpr unsigned kMaxPorts = 16;
 inline constexpr PortId kNoPort{0};
 
-// A set of ports; bit n-1 stands for port n.
+// A set of ports; bit n-1 stands for port n. `for (PortId port : mask)` visits them from the lowest
+// number on.
 class PortMask {
  public:
+  class Iterator {
+   public:
+    constexpr explicit Iterator(std::uint32_t bits) : bits_(bits) {}
+    constexpr PortId operator*() const {
+      return PortId{static_cast<std::uint8_t>(std::countr_zero(bits_) + 1)};
+    }
+    constexpr Iterator& operator++() {
+      bits_ &= bits_ - 1;
+      return *this;
+    }
+    friend constexpr bool operator==(Iterator, Iterator) = default;
+
+   private:
+    std::uint32_t bits_;
+  };
+
   constexpr PortMask() = default;
   constexpr explicit PortMask(std::uint32_t bits) : bits_(bits) {}
   static constexpr PortMask first(unsigned count) {
@@ -48,6 +66,11 @@ class PortMask {
 
   constexpr std::uint32_t bits() const { return bits_; }
   constexpr bool empty() const { return bits_ == 0; }
+  constexpr unsigned count() const { return static_cast<unsigned>(std::popcount(bits_)); }
+  constexpr Iterator begin() const { return Iterator(bits_); }
+  constexpr Iterator end() const { return Iterator(0); }
+  // The port with the lowest number; of a set that is not empty.
+  constexpr PortId lowest() const { return *begin(); }
   constexpr bool contains(PortId port) const { return (bits_ & of(port).bits_) != 0; }
   constexpr PortMask with(PortId port) const { return PortMask(bits_ | of(port).bits_); }
   constexpr PortMask without(PortId port) const { return PortMask(bits_ & ~of(port).bits_); }
@@ -56,6 +79,14 @@ class PortMask {
   }
   friend constexpr PortMask operator|(PortMask a, PortMask b) {
     return PortMask(a.bits_ | b.bits_);
+  }
+  // The ports of `a` that are not in `b`.
+  friend constexpr PortMask operator-(PortMask a, PortMask b) {
+    return PortMask(a.bits_ & ~b.bits_);
+  }
+  // The ports that are in one of them only.
+  friend constexpr PortMask operator^(PortMask a, PortMask b) {
+    return PortMask(a.bits_ ^ b.bits_);
   }
   friend constexpr bool operator==(PortMask, PortMask) = default;
 

@@ -64,7 +64,10 @@ struct RxResult {
   Placement placement;
 };
 
-// An EV probe sent for a controller, outside any queue pair.
+// An EV probe sent for a controller, outside any queue pair. Its path is one entropy value, and as
+// many may wait as EndpointConfig::endpoint_request_capacity says. The software NIC has a table of
+// its own (nic/endpoint_requests.h), because its controllers ask along segment lists that no
+// profile holds, tell port status, and may ask 65,536 questions at once; the packets are the same.
 struct EndpointProbe {
   Address peer;
   PortId port{1};
@@ -125,7 +128,9 @@ class Endpoint {
   // The id of the receive that a packet of a send would land in; not found where there is none.
   Result<std::uint64_t> receive_of(QpNumber qp, const wire::Packet& packet) const;
 
-  // Dynamic MPR: the range we are willing to track from now on; at most what RTR set.
+  // Dynamic MPR: the range we are willing to track from now on; at most what RTR set. It is for
+  // callers whose buffers fill up: 255 units announced at RTR, 4 while memory is short. The
+  // software NIC places payload where it belongs and has nothing to run out of.
   Status set_receive_window(QpNumber qp, std::uint8_t units);
 
   // Paths and ports.

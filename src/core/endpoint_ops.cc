@@ -1,11 +1,11 @@
 // Operations between endpoints (QPN 2): port status, EV probes; and what the state of ports does to
 // queue pairs.
 #include <algorithm>
-#include <bit>
 #include <memory>
 
 #include "base/planted_bug.h"
 #include "core/endpoint_impl.h"
+#include "core/endpoint_request.h"
 
 namespace mrc::core {
 namespace {
@@ -80,7 +80,7 @@ void Endpoint::Impl::apply_ports_of(std::uint32_t peer_slot) {
 void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
   qp.planes_changed = false;
   if (qp.peer == kNoSlot || !qp.group->controller) return;
-  const auto planes = static_cast<unsigned>(std::popcount(qp.paths->planes_in_use().bits()));
+  const unsigned planes = qp.paths->planes_in_use().count();
   if (planes > 0) qp.group->controller->set_bandwidth(config.port_bits_per_second * planes);
 }
 
@@ -115,12 +115,10 @@ bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket&
   for (std::uint32_t peer = ports.next_due(0); peer != kNoSlot; peer = ports.next_due(peer + 1)) {
     if (!choose_status_path(free_ports, peers[peer], ports.told_before(peer), out)) continue;
     ports.note_told(peer, now);
-    out.packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
-                      .destination = kEndpointQp,
-                      .psn = Psn(ports.id(peer))};
-    out.packet.body = wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate,
-                                            .port_status = ports.ours().bits(),
-                                            .timestamp = {.ticks = ticks_at(now)}};
+    build_endpoint_request(
+        now,
+        {.op = wire::EndpointOp::kPortStatusUpdate, .id = ports.id(peer), .ports = ports.ours()},
+        out.packet);
     return true;
   }
   return false;
@@ -157,11 +155,7 @@ bool Endpoint::Impl::next_pending_probe(TimeNs now, PortMask free_ports, TxPacke
     out.entropy = pending.probe.entropy;
     out.local_qp = kEndpointQp;
     out.traffic_class = TrafficClass::kNoTrim;
-    out.packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
-                      .destination = kEndpointQp,
-                      .psn = Psn(pending.probe.request_id)};
-    out.packet.body = wire::EndpointRequest{.op = wire::EndpointOp::kEvProbe,
-                                            .timestamp = {.ticks = ticks_at(now)}};
+    build_endpoint_request(now, {.id = pending.probe.request_id}, out.packet);
     return true;
   }
   return false;
@@ -183,9 +177,7 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   entry.op = request.op;
   // The reverse path: the port it came in on, or any that is up.
   const PortMask up = ports.ours();
-  entry.port = up.contains(arrival.port) || up.empty()
-                   ? arrival.port
-                   : static_cast<PortId>(std::countr_zero(up.bits()) + 1);
+  entry.port = up.contains(arrival.port) || up.empty() ? arrival.port : up.lowest();
   entry.id = id;
   entry.timestamp = request.timestamp;
   entry.entropy = arrival.entropy;

@@ -1,5 +1,4 @@
 // Queue pairs: creation, the way from RESET to RTS, failure, and the work posted to them.
-#include <bit>
 #include <utility>
 
 #include "core/cc/base_rtt.h"
@@ -232,7 +231,7 @@ void Endpoint::Impl::attach_controller(Qp& qp) {
   CcGroup& g = *qp.group;
   if (g.controller) return;
   const PortMask planes = qp.init.ev_profile->ports() & ports.ours();
-  const auto plane_count = static_cast<unsigned>(std::popcount(planes.bits()));
+  const unsigned plane_count = planes.count();
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
   g.controller =
       make_controller(qp.init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -37,7 +36,7 @@ class EvProfile {
   PortMask ports() const { return ports_; }
 
   // Planes are the ports of the profile, numbered from 0 in order of port.
-  unsigned plane_count() const { return static_cast<unsigned>(std::popcount(ports_.bits())); }
+  unsigned plane_count() const { return ports_.count(); }
   unsigned plane(PortId port) const { return plane_of_port_[static_cast<unsigned>(port) - 1]; }
   unsigned plane(EvIndex ev) const { return plane(port(ev)); }
 

@@ -1,7 +1,6 @@
 #include "core/path_set.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/assert.h"
 #include "base/planted_bug.h"
@@ -81,9 +80,9 @@ bool PathSet::prefers_confirmed(PortMask candidates, EvIndex avoid) const {
 bool PathSet::passes_over(EvIndex ev, PortMask others, EvIndex avoid) {
   if (!at_floor() || rotation_.is_good(ev)) return false;
   bool is_better = false;
-  for (std::uint32_t bits = others.bits(); bits != 0 && !is_better; bits &= bits - 1) {
-    const PortId port{static_cast<std::uint8_t>(std::countr_zero(bits) + 1)};
+  for (const PortId port : others) {
     is_better = rotation_.has_good(port, avoid);
+    if (is_better) break;
   }
   if (!is_better) return false;
   rotation_.pass_over(ev);
@@ -219,8 +218,7 @@ void PathSet::set_usable_ports(PortMask ports) {
   const PortMask before = usable_ports_;
   usable_ports_ = MRC_BUG(kPathKeepsUsingDeadPlane) ? before | ports : ports;
   usable_ports_ = usable_ports_ & profile_->ports();
-  for (std::uint32_t bits = usable_ports_.bits() & ~before.bits(); bits != 0; bits &= bits - 1) {
-    const PortId port{static_cast<std::uint8_t>(std::countr_zero(bits) + 1)};
+  for (const PortId port : usable_ports_ - before) {
     probes_.restart(port, last_now_);
     health_.forget_probes(port);
   }
@@ -310,10 +308,9 @@ void PathSet::report_state(EvIndex ev, EvState state) {
 
 void PathSet::report_planes() {
   const PortMask in_use = planes_in_use();
-  const std::uint32_t changed = in_use.bits() ^ reported_in_use_.bits();
+  const PortMask changed = in_use ^ reported_in_use_;
   reported_in_use_ = in_use;
-  for (std::uint32_t bits = changed; bits != 0; bits &= bits - 1) {
-    const PortId port{static_cast<std::uint8_t>(std::countr_zero(bits) + 1)};
+  for (const PortId port : changed) {
     if (in_use.contains(port)) rotation_.forgive(port);
     observer_->on_plane_usable(port, in_use.contains(port));
   }

@@ -1,7 +1,6 @@
 #include "core/probe_schedule.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/planted_bug.h"
 
@@ -62,8 +61,8 @@ void ProbeSchedule::restart(PortId port, TimeNs now) {
 EvIndex ProbeSchedule::due(TimeNs now, PortMask ports) const {
   if (now < next_allowed_) return kNoEv;
   EvIndex best = kNoEv;
-  for (std::uint32_t bits = ports.bits(); bits != 0; bits &= bits - 1) {
-    const EvIndex ev = first(static_cast<unsigned>(std::countr_zero(bits)) + 1);
+  for (const PortId port : ports) {
+    const EvIndex ev = first(port);
     if (best == kNoEv || due_[index(ev)] < due_[index(best)]) best = ev;
   }
   return best != kNoEv && due_[index(best)] <= now ? best : kNoEv;
@@ -72,8 +71,8 @@ EvIndex ProbeSchedule::due(TimeNs now, PortMask ports) const {
 TimeNs ProbeSchedule::next_time(PortMask ports) const {
   if (ports.empty()) return kNever;
   TimeNs earliest = kNever;
-  for (std::uint32_t bits = ports.bits(); bits != 0; bits &= bits - 1) {
-    const EvIndex ev = first(static_cast<unsigned>(std::countr_zero(bits)) + 1);
+  for (const PortId port : ports) {
+    const EvIndex ev = first(port);
     earliest = std::min(earliest, due_[index(ev)]);
   }
   return std::max(earliest, next_allowed_);

@@ -51,10 +51,7 @@ class ProbeSchedule {
 
   static constexpr std::size_t index(EvIndex ev) { return static_cast<std::size_t>(ev); }
   DurationNs period(unsigned level) const;
-  EvIndex first(unsigned port_number) const {
-    return EvIndex{
-        heap_[planes_[profile_->plane(PortId{static_cast<std::uint8_t>(port_number)})].begin]};
-  }
+  EvIndex first(PortId port) const { return EvIndex{heap_[planes_[profile_->plane(port)].begin]}; }
   void move_to(EvIndex ev, TimeNs due);
   void put(const Plane& plane, unsigned at, std::uint16_t ev);
   void settle(const Plane& plane, unsigned at);

@@ -1,24 +1,13 @@
 #include "core/reverse_paths.h"
 
-#include <bit>
-
 #include "base/planted_bug.h"
 
 namespace mrc::core {
 
-namespace {
-
-constexpr PortId port_of_bit(std::uint32_t bits) {
-  return PortId{static_cast<std::uint8_t>(std::countr_zero(bits) + 1)};
-}
-
-}  // namespace
-
 // Queue pairs with the same profile look for a way in different orders.
 ReversePaths::ReversePaths(const EvProfile& profile, const Rotation& rotation, std::uint64_t seed)
     : profile_(&profile), planes_(profile.plane_count()), last_swept_(rotation.next_port()) {
-  for (std::uint32_t bits = profile.ports().bits(); bits != 0; bits &= bits - 1) {
-    const PortId port = port_of_bit(bits);
+  for (const PortId port : profile.ports()) {
     Plane& plane = planes_[profile.plane(port)];
     plane.cursor = rotation.first_position(profile.plane(port));
     plane.sweep_cursor =
@@ -104,17 +93,16 @@ EvIndex ReversePaths::next_of_sweep(const PathHealth& health, PortId port) {
 // the same one, alive or not.
 PortId ReversePaths::draw_port(PortMask candidates, Prng& prng) {
   if (MRC_BUG(kAnswersTakeTurns)) return next_swept_port(candidates);
-  std::uint32_t bits = candidates.bits();
-  for (auto left = prng.below(static_cast<std::uint32_t>(std::popcount(bits))); left > 0; --left)
-    bits &= bits - 1;
-  return port_of_bit(bits);
+  auto drawn = candidates.begin();
+  for (auto left = prng.below(candidates.count()); left > 0; --left)
+    ++drawn;
+  return *drawn;
 }
 
 // The next one round; `candidates` are ports of the profile.
 PortId ReversePaths::next_swept_port(PortMask candidates) {
-  const std::uint32_t bits = candidates.bits();
-  const std::uint32_t behind = bits & (~std::uint32_t{0} << static_cast<unsigned>(last_swept_));
-  last_swept_ = port_of_bit(behind != 0 ? behind : bits);
+  const PortMask behind = candidates - PortMask::first(static_cast<unsigned>(last_swept_));
+  last_swept_ = (behind.empty() ? candidates : behind).lowest();
   return last_swept_;
 }
 

@@ -189,11 +189,12 @@ void Rotation::pass_over(EvIndex ev) {
 PortId Rotation::least_loaded(PortMask candidates) const {
   std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
   PortId least = planes_[0].port;
-  for (std::uint32_t bits = candidates.bits(); bits != 0; bits &= bits - 1) {
-    const auto number = static_cast<unsigned>(std::countr_zero(bits));
-    const PortId port{static_cast<std::uint8_t>(number + 1)};
-    const std::uint64_t packets = load(planes_[profile_->plane(port)]);
-    const std::uint64_t key = packets * kMaxPorts + (number - next_port_) % kMaxPorts;
+  const auto first = static_cast<unsigned>(next_port());
+  const std::uint64_t at_least = least_load();
+  for (const PortId port : candidates) {
+    const std::uint64_t packets = std::max(planes_[profile_->plane(port)].load, at_least);
+    const unsigned turn = (static_cast<unsigned>(port) - first) % kMaxPorts;
+    const std::uint64_t key = packets * kMaxPorts + turn;
     if (key >= best) continue;
     best = key;
     least = port;
@@ -201,13 +202,13 @@ PortId Rotation::least_loaded(PortMask candidates) const {
   return least;
 }
 
-// Packets sent on a plane, at least so many that it cannot catch up more than the limit.
-std::uint64_t Rotation::load(const Plane& plane) const {
-  return std::max(plane.load, max_load_ - std::min(max_load_, kMaxCatchUpPackets));
+// A plane counts as having sent so many packets at least: it cannot catch up more than the limit.
+std::uint64_t Rotation::least_load() const {
+  return max_load_ - std::min(max_load_, kMaxCatchUpPackets);
 }
 
 void Rotation::charge(Plane& plane) {
-  plane.load = load(plane) + 1;
+  plane.load = std::max(plane.load, least_load()) + 1;
   max_load_ = std::max(max_load_, plane.load);
 }
 

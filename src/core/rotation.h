@@ -122,7 +122,7 @@ class Rotation {
   void set_good_at(unsigned position, bool good);
 
   void fill_plane(Plane& plane, unsigned begin, unsigned active_evs, Prng& prng);
-  std::uint64_t load(const Plane& plane) const;
+  std::uint64_t least_load() const;
   void charge(Plane& plane);
   std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;

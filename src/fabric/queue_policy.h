@@ -1,4 +1,5 @@
-// What a switch port does with a packet, as pure functions of its queue: take, mark, trim or drop.
+// What a switch port does with a packet, as pure functions of its queue: enqueue, mark, trim or
+// drop.
 //
 // A port has a control queue and a data queue, the first served strictly before the second. The
 // simulator and the virtual cluster share these rules.
@@ -22,18 +23,18 @@ struct QueuePolicy {
   bool faces_host = false;
 };
 
-enum class Verdict : std::uint8_t { kTake, kTrim, kDrop };
+enum class Admission : std::uint8_t { kEnqueue, kTrim, kDrop };
 
-constexpr Verdict admit_data(const QueuePolicy& policy, std::uint32_t queued_bytes,
-                             std::uint32_t packet_bytes, bool trimmable) {
-  if (queued_bytes + packet_bytes <= policy.data_capacity_bytes) return Verdict::kTake;
-  return policy.trims && trimmable ? Verdict::kTrim : Verdict::kDrop;
+constexpr Admission admit_data(const QueuePolicy& policy, std::uint32_t queued_bytes,
+                               std::uint32_t packet_bytes, bool trimmable) {
+  if (queued_bytes + packet_bytes <= policy.data_capacity_bytes) return Admission::kEnqueue;
+  return policy.trims && trimmable ? Admission::kTrim : Admission::kDrop;
 }
 
-constexpr Verdict admit_control(const QueuePolicy& policy, std::uint32_t queued_bytes,
-                                std::uint32_t packet_bytes) {
-  return queued_bytes + packet_bytes <= policy.control_capacity_bytes ? Verdict::kTake
-                                                                      : Verdict::kDrop;
+constexpr Admission admit_control(const QueuePolicy& policy, std::uint32_t queued_bytes,
+                                  std::uint32_t packet_bytes) {
+  return queued_bytes + packet_bytes <= policy.control_capacity_bytes ? Admission::kEnqueue
+                                                                      : Admission::kDrop;
 }
 
 // Whether a data packet that leaves now is marked; `random` is uniform over 32 bits.

@@ -196,11 +196,11 @@ bool Network::admit(LinkId link, FrameId frame, bool& control) {
   const FrameClass kind = classify(format_.dscp, pool_->bytes(frame));
   control = kind.control;
   if (!control) {
-    const fabric::Verdict verdict =
+    const fabric::Admission admission =
         fabric::admit_data(policy, l.data.bytes, length(), kind.trimmable);
-    if (verdict == fabric::Verdict::kTake) return true;
+    if (admission == fabric::Admission::kEnqueue) return true;
     std::size_t left = 0;
-    if (verdict == fabric::Verdict::kTrim)
+    if (admission == fabric::Admission::kTrim)
       left = trim(format_, pool_->bytes(frame), policy.faces_host);
     if (left == 0) {
       drop(link, DropCause::kFull, frame);
@@ -210,7 +210,7 @@ bool Network::admit(LinkId link, FrameId frame, bool& control) {
     ++counters_[index(link)].trims;
     control = true;
   }
-  if (fabric::admit_control(policy, l.control.bytes, length()) == fabric::Verdict::kTake)
+  if (fabric::admit_control(policy, l.control.bytes, length()) == fabric::Admission::kEnqueue)
     return true;
   drop(link, DropCause::kFull, frame);
   return false;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <new>
 
-#include "core/rtt.h"
+#include "core/endpoint_request.h"
 #include "nic/device_impl.h"
 #include "os/errors.h"
 
@@ -128,12 +128,9 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
       return ENOMEM;
     }
     wire::Packet packet;
-    packet.bth = {
-        .opcode = wire::Opcode::kEndpointRequest, .destination = kEndpointQp, .psn = Psn(id)};
-    packet.body = wire::EndpointRequest{.op = op,
-                                        .vendor_info = backend.process_number(),
-                                        .port_status = request.ports.bits(),
-                                        .timestamp = {.ticks = core::ticks_at(now)}};
+    core::build_endpoint_request(
+        now, {.op = op, .id = id, .ports = request.ports, .vendor_info = backend.process_number()},
+        packet);
     const Route route{.peer = peer,
                       .port = request.port,
                       .entropy = path.value(),

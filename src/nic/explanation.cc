@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdarg>
 #include <cstdio>
 
@@ -56,7 +55,7 @@ std::string worst_path(const QueuePairImpl& qp, const core::Endpoint& endpoint) 
 std::string no_answer(const QueuePairImpl& qp, const PumpState& state, const core::QpStatus& status,
                       TimeNs now) {
   const core::EvProfile& profile = qp.e.paths->profile;
-  const auto planes = static_cast<unsigned>(std::popcount(profile.ports().bits()));
+  const unsigned planes = profile.ports().count();
   std::string out = text(
       " did not answer on any of %u paths of %u planes; gave up after %u+%u "
       "retries (%llu packets sent again); ",

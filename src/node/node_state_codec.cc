@@ -297,7 +297,7 @@ Result<NodeSnapshot> decode_state(std::span<const std::byte> file) {
   if (in.failed() || length != in.left()) return Status(kInvalidArgument, "cut short");
   if (sum != checksum(file)) return Status(kInvalidArgument, "wrong checksum");
   state.ports_enabled = PortMask(in.u32());
-  if ((state.ports_enabled.bits() & ~PortMask::first(kMaxPorts).bits()) != 0) return kBroken;
+  if (!(state.ports_enabled - PortMask::first(kMaxPorts)).empty()) return kBroken;
   if (!read_map(in, kMaxFormatProfiles, read_format, state.formats) ||
       !read_map(in, kMaxEvProfiles, read_ev_profile, state.ev_profiles) ||
       !read_map(in, kMaxCcProfiles, read_cc_profile, state.cc_profiles) || in.left() != 0)

@@ -157,11 +157,11 @@ bool Network::admit(LinkState& l, PacketHead& head) {
   if (head.priority != PacketClass::kControl) {
     const bool trimmable = head.priority == PacketClass::kData;
     switch (fabric::admit_data(policy, l.data_bytes, head.bytes, trimmable)) {
-      case fabric::Verdict::kTake:
+      case fabric::Admission::kEnqueue:
         return true;
-      case fabric::Verdict::kDrop:
+      case fabric::Admission::kDrop:
         return false;
-      case fabric::Verdict::kTrim:
+      case fabric::Admission::kTrim:
         ++l.trims;
         ++counters_.trims;
         head.trim = policy.faces_host ? PacketTrim::kTrimmedLastHop : PacketTrim::kTrimmed;
@@ -169,7 +169,7 @@ bool Network::admit(LinkState& l, PacketHead& head) {
         head.priority = PacketClass::kControl;
     }
   }
-  return fabric::admit_control(policy, l.control_bytes, head.bytes) == fabric::Verdict::kTake;
+  return fabric::admit_control(policy, l.control_bytes, head.bytes) == fabric::Admission::kEnqueue;
 }
 
 void Network::append(LinkState& l, PacketId packet) {

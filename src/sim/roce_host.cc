@@ -95,17 +95,17 @@ void RoceHost::on_data(Time now, Connection& c, const PacketHead& head, const Pa
   if (head.congestion_experienced && world_->dcqcn_on &&
       c.responder.on_mark(now, world_->dcqcn.cnp_interval_ps))
     c.cnp_due = true;
-  const RoceResponder::Verdict verdict = c.responder.on_data(packet, body.local_address);
-  if (verdict.nak) c.nak_due = true;
-  if (verdict.ack) c.ack_due = true;
-  totals_.spurious += verdict.duplicate ? 1 : 0;
+  const RoceResponder::RxResult result = c.responder.on_data(packet, body.local_address);
+  if (result.nak) c.nak_due = true;
+  if (result.ack) c.ack_due = true;
+  totals_.spurious += result.duplicate ? 1 : 0;
   queue_answer(c);
-  if (!verdict.accepted) return;
+  if (!result.accepted) return;
   if (packet.payload_bytes > 0)
     world_->listener->on_placed(now, {.host = host_,
                                       .plane = c.path.plane,
                                       .from = body.local_address,
-                                      .to = verdict.address,
+                                      .to = result.address,
                                       .bytes = packet.payload_bytes});
   if (packet.immediate) world_->listener->on_received(now, task_of_address(body.local_address));
 }

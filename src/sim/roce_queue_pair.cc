@@ -70,26 +70,26 @@ void RoceRequester::forget_finished() {
   done_ = 0;
 }
 
-RoceResponder::Verdict RoceResponder::on_data(const RocePacket& packet, std::uint64_t address) {
-  Verdict verdict;
+RoceResponder::RxResult RoceResponder::on_data(const RocePacket& packet, std::uint64_t address) {
+  RxResult result;
   const auto ahead = static_cast<std::int32_t>(packet.psn - expected_);
   if (ahead > 0) {
-    verdict.nak = !gap_reported_;
+    result.nak = !gap_reported_;
     gap_reported_ = true;
-    return verdict;
+    return result;
   }
-  verdict.ack = packet.ack_request;
+  result.ack = packet.ack_request;
   if (ahead < 0) {
-    verdict.duplicate = true;
-    return verdict;
+    result.duplicate = true;
+    return result;
   }
   gap_reported_ = false;
   ++expected_;
   if (packet.first) address_ = address;
-  verdict.accepted = true;
-  verdict.address = address_;
+  result.accepted = true;
+  result.address = address_;
   address_ += packet.payload_bytes;
-  return verdict;
+  return result;
 }
 
 bool RoceResponder::on_mark(Time now, Time cnp_interval_ps) {

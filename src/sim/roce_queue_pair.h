@@ -82,7 +82,7 @@ class RoceRequester {
 
 class RoceResponder {
  public:
-  struct Verdict {
+  struct RxResult {
     bool accepted = false;  // its payload belongs at `address`
     bool duplicate = false;
     std::uint64_t address = 0;
@@ -93,7 +93,7 @@ class RoceResponder {
   explicit RoceResponder(std::uint32_t first_psn = 0) : expected_(first_psn) {}
 
   // `address` is that of the RETH and counts only with the first packet of a message.
-  Verdict on_data(const RocePacket& packet, std::uint64_t address);
+  RxResult on_data(const RocePacket& packet, std::uint64_t address);
   // A packet came with a congestion mark: whether a CNP is due.
   bool on_mark(Time now, Time cnp_interval_ps);
 

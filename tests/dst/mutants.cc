@@ -19,7 +19,7 @@ constexpr bool kHasBugs = true;
 constexpr bool kHasBugs = false;
 #endif
 
-struct Verdict {
+struct HuntResult {
   bool caught = false;
   std::uint64_t seeds = 0;
   Failure failure;
@@ -49,16 +49,17 @@ std::vector<std::uint64_t> sound_seeds(const MutantOptions& options) {
   return seeds;
 }
 
-Verdict hunt(unsigned bug, const std::vector<std::uint64_t>& seeds, const MutantOptions& options) {
+HuntResult hunt(unsigned bug, const std::vector<std::uint64_t>& seeds,
+                const MutantOptions& options) {
   PoolOptions pool = pool_options(options);
   pool.failures = 1;
   pool.planted_bug = bug;
   const PoolResult result = run_pool(seeds, pool);
-  Verdict verdict;
-  verdict.caught = !result.failures.empty();
-  verdict.seeds = result.totals.seeds;
-  if (verdict.caught) verdict.failure = result.failures.front();
-  return verdict;
+  HuntResult outcome;
+  outcome.caught = !result.failures.empty();
+  outcome.seeds = result.totals.seeds;
+  if (outcome.caught) outcome.failure = result.failures.front();
+  return outcome;
 }
 
 }  // namespace
@@ -87,15 +88,15 @@ int run_mutants(const MutantOptions& options) {
   for (unsigned bug = 1; bug < static_cast<unsigned>(PlantedBug::kCount); ++bug) {
     const PlantedBugInfo& info = kPlantedBugs[bug];
     if (!options.only.empty() && options.only != info.name) continue;
-    const Verdict verdict = hunt(bug, sound, options);
-    seeds += verdict.seeds;
-    if (verdict.caught) {
+    const HuntResult outcome = hunt(bug, sound, options);
+    seeds += outcome.seeds;
+    if (outcome.caught) {
       ++caught;
-      std::printf("%-36s %6" PRIu64 " %6" PRIu64 "  %s\n", info.name, verdict.seeds,
-                  verdict.failure.seed, verdict.failure.reason.c_str());
+      std::printf("%-36s %6" PRIu64 " %6" PRIu64 "  %s\n", info.name, outcome.seeds,
+                  outcome.failure.seed, outcome.failure.reason.c_str());
     } else {
       ++survived;
-      std::printf("%-36s %6" PRIu64 " %6s  SURVIVED: %s\n", info.name, verdict.seeds, "-",
+      std::printf("%-36s %6" PRIu64 " %6s  SURVIVED: %s\n", info.name, outcome.seeds, "-",
                   info.what);
     }
     std::fflush(stdout);

@@ -11,7 +11,7 @@ import sys
 import class_size
 import cpp_text
 
-FOLDERS = ["include", "src", "plugins", "tools", "tests", "fuzz", "bench"]
+FOLDERS = ["include", "compat", "src", "plugins", "tools", "tests", "fuzz", "bench"]
 CPP_SUFFIXES = {".h", ".cc", ".c"}
 TEXT_SUFFIXES = CPP_SUFFIXES | {".inc", ".py", ".sh", ".cmake"}
 # Seeds and captured inputs are data, not source.
@@ -178,8 +178,8 @@ def check_text(path, text):
     yield from check_includes(path, lines)
     yield from check_classes(path, text)
     yield from check_environment(path, text)
-    # The installed C headers use guards, which every C compiler knows.
-    if path.suffix == ".h" and path.parts[0] != "include":
+    # The C headers for other programs use guards, which every C compiler knows.
+    if path.suffix == ".h" and path.parts[0] not in ("include", "compat"):
         if not re.search(r"^#pragma once$", text, re.M):
             yield 1, "no #pragma once"
     for first, last, head in cpp_text.functions(text):

@@ -152,7 +152,14 @@ void PumpResults::drain_events() {
             {.kind = event.ok ? AsyncKind::kPortActive : AsyncKind::kPortError,
              .port = event.port});
         break;
-      default:
+      // Reports show the state of planes and of the peer's ports to whoever asks. Answers to a
+      // controller's requests end in EndpointRequests, refused writes in the drop counters.
+      case core::EventKind::kEvFloorReached:
+      case core::EventKind::kPlaneLost:
+      case core::EventKind::kPlaneBack:
+      case core::EventKind::kRemotePorts:
+      case core::EventKind::kEndpointAnswer:
+      case core::EventKind::kAccessRefused:
         break;
     }
   }

@@ -1,7 +1,6 @@
 #include "nic/engine/pump_transmit.h"
 
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "nic/queue_pair.h"
@@ -15,7 +14,7 @@ constexpr unsigned kPacketsPerClockReading = 16;
 
 }  // namespace
 
-// The protocol hands out answers before data. Where there are few of both, data goes first:
+// The protocol hands out answers before data. Among the first 8 packets of a round data goes first:
 // somebody waits for it, and the answers cost system calls of their own.
 void PumpTransmit::run() {
   sources_.begin_round(state_.now);
@@ -49,8 +48,7 @@ bool PumpTransmit::next_packet(core::TxPacket& tx) {
 // goes wrong on one. So what is under way is dealt out to all planes, and the more that is, the
 // more of it goes together.
 void PumpTransmit::choose_quantum() {
-  const auto planes =
-      static_cast<unsigned>(std::max(std::popcount(state_.endpoint->ports_up().bits()), 1));
+  const unsigned planes = std::max(state_.endpoint->ports_up().count(), 1U);
   const std::uint64_t share = state_.packets_under_way / planes;
   const std::uint64_t most = state_.backend->burst_limit();
   const unsigned quantum = fixed_quantum_ != 0

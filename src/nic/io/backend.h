@@ -72,7 +72,7 @@ struct BackendCounters {
   std::uint64_t receive_calls = 0;
   std::uint64_t packets_sent = 0;
   std::uint64_t packets_received = 0;
-  std::uint64_t send_refused = 0;  // the kernel took a packet not (no buffer, no route, link down)
+  std::uint64_t send_refused = 0;      // by the kernel: no buffer, no route, link down
   std::uint64_t receive_overflow = 0;  // the kernel had to drop for us (SO_RXQ_OVFL)
 };
 

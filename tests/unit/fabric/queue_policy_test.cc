@@ -44,18 +44,18 @@ TEST(QueuePolicy, HoldsEightFullPacketsHoweverShortTheFabric) {
 TEST(QueuePolicy, StaysWithinItsNumbersHoweverLongTheFabric) {
   const QueuePolicy policy = make_queue_policy({}, std::uint64_t{1} << 40, true, true);
   EXPECT_EQ(policy.data_capacity_bytes, 4'000'000'000u);
-  EXPECT_EQ(admit_data(policy, policy.data_capacity_bytes, 9'000, true), Verdict::kTrim);
+  EXPECT_EQ(admit_data(policy, policy.data_capacity_bytes, 9'000, true), Admission::kTrim);
 }
 
 TEST(QueuePolicy, TakesWhatFitsAndTrimsOrDropsTheRest) {
   QueuePolicy policy = make_queue_policy({}, kBdpBytes, true, false);
-  EXPECT_EQ(admit_data(policy, 396'000, 4'000, true), Verdict::kTake);
-  EXPECT_EQ(admit_data(policy, 396'000, 4'001, true), Verdict::kTrim);
-  EXPECT_EQ(admit_data(policy, 396'000, 4'001, false), Verdict::kDrop);
+  EXPECT_EQ(admit_data(policy, 396'000, 4'000, true), Admission::kEnqueue);
+  EXPECT_EQ(admit_data(policy, 396'000, 4'001, true), Admission::kTrim);
+  EXPECT_EQ(admit_data(policy, 396'000, 4'001, false), Admission::kDrop);
   policy.trims = false;
-  EXPECT_EQ(admit_data(policy, 396'000, 4'001, true), Verdict::kDrop);
-  EXPECT_EQ(admit_control(policy, 799'936, 64), Verdict::kTake);
-  EXPECT_EQ(admit_control(policy, 799'937, 64), Verdict::kDrop);
+  EXPECT_EQ(admit_data(policy, 396'000, 4'001, true), Admission::kDrop);
+  EXPECT_EQ(admit_control(policy, 799'936, 64), Admission::kEnqueue);
+  EXPECT_EQ(admit_control(policy, 799'937, 64), Admission::kDrop);
 }
 
 TEST(QueuePolicy, MarksNeverBelowTheRampAlwaysAboveItAndInProportionOnIt) {

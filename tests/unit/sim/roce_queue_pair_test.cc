@@ -132,10 +132,10 @@ TEST(RoceResponder, PlacesPacketsInOrder) {
   while (requester.has_unsent()) {
     const RoceRequester::Segment segment = requester.next_segment(kFour);
     const std::uint64_t reth = segment.first ? segment.address : 0;
-    const RoceResponder::Verdict verdict = responder.on_data(data(segment), reth);
-    EXPECT_TRUE(verdict.accepted);
-    EXPECT_EQ(verdict.address, segment.address);
-    EXPECT_EQ(verdict.ack, segment.ack_request);
+    const RoceResponder::RxResult result = responder.on_data(data(segment), reth);
+    EXPECT_TRUE(result.accepted);
+    EXPECT_EQ(result.address, segment.address);
+    EXPECT_EQ(result.ack, segment.ack_request);
   }
   EXPECT_EQ(responder.expected(), kNearWrap + 6);
 }
@@ -150,8 +150,8 @@ TEST(RoceResponder, ReportsAGapOnce) {
   responder.on_data(sent[0], task_address(0));
   EXPECT_TRUE(responder.on_data(sent[2], 0).nak);
   for (int i = 3; i < 8; ++i) {
-    const RoceResponder::Verdict verdict = responder.on_data(sent[i], 0);
-    EXPECT_FALSE(verdict.nak || verdict.ack || verdict.accepted);
+    const RoceResponder::RxResult result = responder.on_data(sent[i], 0);
+    EXPECT_FALSE(result.nak || result.ack || result.accepted);
   }
   EXPECT_EQ(responder.expected(), 1u);
   EXPECT_TRUE(responder.on_data(sent[1], 0).accepted);
@@ -168,7 +168,7 @@ TEST(RoceResponder, AnswersDuplicatesThatAskForIt) {
     sent.push_back(data(requester.next_segment(kFour)));
   for (const RocePacket& packet : sent)
     responder.on_data(packet, task_address(0));
-  const RoceResponder::Verdict silent = responder.on_data(sent[2], 0);
+  const RoceResponder::RxResult silent = responder.on_data(sent[2], 0);
   EXPECT_TRUE(silent.duplicate && !silent.ack && !silent.accepted);
   EXPECT_TRUE(responder.on_data(sent[3], 0).ack);
   EXPECT_EQ(responder.expected(), 4u);

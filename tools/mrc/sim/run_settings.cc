@@ -70,8 +70,8 @@ void set_cc(RunOptions& o, const Value& v) {
 }
 
 void set_mtu(RunOptions& o, const Value& v) {
-  set_number(o.config.path_mtu, v.count, core::kMinPathMtu, core::kMaxPathMtu);
-  if (v.count % 4 != 0) throw InputError("must be a multiple of 4");
+  if (!core::is_path_mtu(v.count)) throw InputError("must be a multiple of 4 from 256 to 8192");
+  o.config.path_mtu = static_cast<std::uint32_t>(v.count);
 }
 
 constexpr std::array kWorkload{

@@ -225,7 +225,7 @@ void WireBackend::disconnect(unsigned index) {
   arm_timer();
 }
 
-PortMask WireBackend::free_ports() const { return PortMask(link_up_.bits() & ~blocked_.bits()); }
+PortMask WireBackend::free_ports() const { return link_up_ - blocked_; }
 
 Result<std::uint32_t> WireBackend::prepare_path(PortId port, std::uint32_t entropy) {
   if (static_cast<std::size_t>(port) - 1 >= cables_.size()) {

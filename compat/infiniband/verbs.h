@@ -1,13 +1,13 @@
 /* The part of the verbs interface that OpenMRC uses, for machines without the libibverbs headers.
  *
- * Training hosts and containers often have a compiler and none of the RDMA packages. This header
- * lets the NCCL plug-in build there. It declares, in our own arrangement, the names, values and
- * layouts that the binary interface of libibverbs fixes. Two structures are shorter than theirs
- * (verbs_context, ibv_device_attr_ex): only code built with the same header looks into those.
- * Where the real header exists it is used instead.
+ * Training hosts and containers often have a compiler and none of the RDMA packages. With this
+ * header the library and the NCCL plug-in build there (-DMRC_BARE=ON). It declares, in our own
+ * arrangement, the names, values and layouts that the binary interface of libibverbs fixes; fields
+ * named reserved stand for what we do not use. Where the real header exists it is used instead, and
+ * tests/abi/compat_verbs_test.py compares the two name by name.
  */
-#ifndef MRC_BARE_INFINIBAND_VERBS_H
-#define MRC_BARE_INFINIBAND_VERBS_H
+#ifndef MRC_COMPAT_INFINIBAND_VERBS_H
+#define MRC_COMPAT_INFINIBAND_VERBS_H
 
 #include <linux/types.h>
 #include <pthread.h>
@@ -234,6 +234,8 @@ struct ibv_device_attr {
 struct ibv_device_attr_ex {
   struct ibv_device_attr orig_attr;
   uint32_t comp_mask;
+  uint64_t reserved[19];
+  uint32_t reserved_caps;
   uint32_t phys_port_cnt_ex;
 };
 struct ibv_query_device_ex_input {
@@ -325,7 +327,6 @@ struct ibv_qp_init_attr {
   int sq_sig_all;
 };
 
-/* As far as a program without the newer ways to post can fill it. */
 struct ibv_qp_init_attr_ex {
   void* qp_context;
   struct ibv_cq *send_cq, *recv_cq;
@@ -335,6 +336,8 @@ struct ibv_qp_init_attr_ex {
   int sq_sig_all;
   uint32_t comp_mask;
   struct ibv_pd* pd;
+  uint64_t reserved[7];
+  uint64_t send_ops_flags;
 };
 
 struct ibv_global_route {
@@ -458,9 +461,12 @@ struct ibv_context {
 
 struct verbs_context {
   int (*query_port)(struct ibv_context*, uint8_t, struct ibv_port_attr*, size_t);
+  void* reserved_1[26];
   int (*query_device_ex)(struct ibv_context*, const struct ibv_query_device_ex_input*,
                          struct ibv_device_attr_ex*, size_t);
+  void* reserved_2[5];
   struct ibv_qp* (*create_qp_ex)(struct ibv_context*, struct ibv_qp_init_attr_ex*);
+  void* reserved_3[5];
   size_t sz;
   struct ibv_context context;
 };
@@ -540,13 +546,13 @@ const char* ibv_event_type_str(enum ibv_event_type type);
 const char* ibv_wc_status_str(enum ibv_wc_status status);
 
 /* The function of that name is for old programs and writes less. */
-static inline int mrc_bare_query_port(struct ibv_context* context, uint8_t port,
-                                      struct ibv_port_attr* attr) {
+static inline int mrc_compat_query_port(struct ibv_context* context, uint8_t port,
+                                        struct ibv_port_attr* attr) {
   const char* const at = (const char*)context - offsetof(struct verbs_context, context);
   return ((const struct verbs_context*)(const void*)at)
       ->query_port(context, port, attr, sizeof *attr);
 }
-#define ibv_query_port(context, port, attr) mrc_bare_query_port(context, port, attr)
+#define ibv_query_port(context, port, attr) mrc_compat_query_port(context, port, attr)
 
 #ifdef __cplusplus
 }
