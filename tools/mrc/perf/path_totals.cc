@@ -1,31 +1,22 @@
 #include "perf/path_totals.h"
 
-#include "api/handles.h"
+#include "openmrc_counters.h"
+#include "peer/device.h"
 
 namespace mrc::tool::perf {
 
 PathTotals path_totals(std::span<mrc_qp* const> qps) {
   PathTotals totals;
-  for (const mrc_qp* qp : qps) {
-    const nic::QpReport report = qp->pair.nic().report();
-    totals.packets_sent += report.status.counters.data_sent;
-    totals.retransmitted += report.status.counters.retransmitted;
-    for (const nic::PathReport& path : report.paths) {
-      switch (path.state) {
-        case core::EvState::kGood:
-          ++totals.good;
-          break;
-        case core::EvState::kSkip:
-          ++totals.skipped;
-          break;
-        case core::EvState::kAssumedBad:
-          ++totals.bad;
-          break;
-        case core::EvState::kDenied:
-          ++totals.denied;
-          break;
-      }
-    }
+  for (mrc_qp* qp : qps) {
+    openmrc_qp_counters counters{};
+    counters.size = sizeof counters;
+    expect_ok("reading the counters of a queue pair", openmrc_query_qp_counters(qp, &counters));
+    totals.packets_sent += counters.packets_sent;
+    totals.retransmitted += counters.retransmitted;
+    totals.good += counters.paths_good;
+    totals.skipped += counters.paths_skipped;
+    totals.bad += counters.paths_assumed_bad;
+    totals.denied += counters.paths_denied;
   }
   return totals;
 }

@@ -1,5 +1,4 @@
-// How the paths of queue pairs do. The C API has no counters, so this looks behind its handles;
-// nothing but reports for people depends on it.
+// How the paths of queue pairs do, of all of them together.
 #pragma once
 
 #include <cstdint>
