@@ -77,6 +77,8 @@ MAY_INCLUDE = {
     "nic": CORE | {"os", "node"},
     "api": CORE | {"os", "node", "nic"},
     "lab": CORE | {"os", "node", "fabric", "sim", "nic", "api"},
+    # Of the product these see the C API alone, as any program does.
+    "collective": {"base", "wire", "os"},
 }
 
 # Spelled in halves so that this file passes its own check.

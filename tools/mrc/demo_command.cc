@@ -12,9 +12,9 @@
 #include "demo/drill.h"
 #include "demo/options.h"
 #include "demo/verdict.h"
+#include "failure.h"
 #include "launch/rank_group.h"
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 #include "terminal.h"
 
 namespace mrc::tool {
@@ -103,12 +103,12 @@ ExitCode DemoCommand::run() {
     return ExitCode::kFailed;
   }
   options_.training = training.string();
-  const Interrupt interrupt;
+  const os::Interrupt interrupt;
   try {
     return play();
   } catch (const Failure& failure) {
     fmt::print(stderr, "mrc demo: {}\n", failure.what());
-    return failure.code();
+    return exit_code_of(failure);
   }
 }
 

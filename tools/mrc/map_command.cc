@@ -24,7 +24,7 @@
 #include "map/prober.h"
 #include "map/results.h"
 #include "map/verdict.h"
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 #include "text.h"
 
 namespace mrc::tool {
@@ -240,7 +240,7 @@ ExitCode MapCommand::show(const map::Verdict& verdict) const {
 }
 
 ExitCode MapCommand::ask_hosts() const {
-  const Interrupt interrupt;
+  const os::Interrupt interrupt;
   map::Agents agents;
   start_agents(agents);
   if (watch_) return watch(agents);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "command.h"
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "failure.h"
+#include "os/interrupt.h"
 #include "perf/collective_command.h"
 #include "perf/options.h"
 #include "perf/report.h"
@@ -168,7 +168,7 @@ ExitCode PerfCommand::run() {
   for (const auto& given : given_) {
     if (!given->app->parsed()) continue;
     const Options options = options_of(*given);
-    const Interrupt interrupt;
+    const os::Interrupt interrupt;
     perf::Report report(options);
     ExitCode code = ExitCode::kUsage;
     std::string problem = perf::why_not(options.plan);
@@ -178,7 +178,7 @@ ExitCode PerfCommand::run() {
         code = session.run();
       } catch (const Failure& failure) {
         problem = failure.what();
-        code = failure.code();
+        code = exit_code_of(failure);
       }
       report.end(problem);
     }

@@ -8,8 +8,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "failure.h"
+#include "os/interrupt.h"
 
 namespace mrc::tool::demo {
 namespace {
@@ -143,7 +143,7 @@ void Drill::take_all_reduce_result(const json& message) {
 }
 
 void Drill::look(RankGroup* training, RankGroup* all_reduces) {
-  if (Interrupt::raised()) throw Failure("interrupted", ExitCode::kInterrupted);
+  if (os::Interrupt::raised()) throw Failure("interrupted", FailureKind::kInterrupted);
   if (all_reduces != nullptr)
     all_reduces->poll(
         kPollMs, [this](unsigned rank, const std::string& line) { take_interval(rank, line); });

@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "failure.h"
 #include "lab/attach.h"
 #include "lab/start.h"
 #include "os/descriptor.h"
-#include "peer/failure.h"
 
 namespace mrc::tool::demo {
 namespace {

@@ -7,13 +7,13 @@
 #include <array>
 #include <memory>
 
+#include "collective/device.h"
 #include "info/environment.h"
 #include "mrc.h"
 #include "mrc_ctl.h"
 #include "nic/device.h"
 #include "node/config.h"
 #include "node/node_state.h"
-#include "text.h"
 #include "wire/ip_address.h"
 
 namespace mrc::tool::info {
@@ -112,7 +112,7 @@ Json gids_of(const std::string& name) {
       std::array<std::uint8_t, 16> bytes = {};
       std::copy(std::begin(gid.raw), std::end(gid.raw), bytes.begin());
       if (std::ranges::any_of(bytes, [](std::uint8_t byte) { return byte != 0; }))
-        gids.push_back({{"index", index}, {"gid", gid_text(bytes)}});
+        gids.push_back({{"index", index}, {"gid", collective::gid_text(bytes)}});
     }
     ibv_close_device(context);
     break;

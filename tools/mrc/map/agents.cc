@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 
 namespace mrc::tool::map {
 namespace {
@@ -65,7 +65,7 @@ std::optional<std::vector<Results>> Agents::next() {
     std::optional<Results> results;
     while (!(results = take_line(agent))) {
       const bool ended = !read_more(agent);
-      if (Interrupt::raised()) return std::nullopt;
+      if (os::Interrupt::raised()) return std::nullopt;
       if (ended) ended_early(agent);
     }
     all.push_back(std::move(*results));

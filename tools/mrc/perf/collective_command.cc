@@ -7,13 +7,13 @@
 #include <csignal>
 #include <numeric>
 
-#include "collective/placement.h"
+#include "collective/placement_flags.h"
+#include "failure.h"
 #include "lab/attach.h"
 #include "lab/directory.h"
 #include "launch/lab_status.h"
 #include "launch/rank_group.h"
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -24,7 +24,7 @@ constexpr int kPollMs = 200;
 
 struct CollectiveCommands::Given {
   CollectiveOptions options;
-  collective::PlacementFlags place;
+  collective::PlacementRequest place;
   std::string element = "float";
   std::string lab;
   std::string lab_base = lab::Directory::default_base();
@@ -60,7 +60,7 @@ void CollectiveCommands::declare_sizes(CLI::App& app, Given& given) {
 
 void CollectiveCommands::declare_place(CLI::App& app, Given& given) {
   CollectiveOptions& options = given.options;
-  given.place.declare(app);
+  collective::declare_placement(app, given.place);
   app.add_option("--lab", given.lab, "Start all ranks ourselves, one in each host of this lab")
       ->group("Ranks");
   app.add_option("--lab-dir", given.lab_base, "Where labs keep their things")->group("Ranks");
@@ -125,18 +125,18 @@ CollectiveOptions CollectiveCommands::options_of(const Given& given) {
   if (!element)
     throw Failure(
         fmt::format("--datatype {}: int32, int64, float and double are possible", given.element),
-        ExitCode::kUsage);
+        FailureKind::kUsage);
   options.element = *element;
   if (given.app->count("--ev-profile") > 0) options.communicator.profiles.ev = given.ev_profile;
   if (given.app->count("--cc-profile") > 0) options.communicator.profiles.cc = given.cc_profile;
   const std::string problem = why_not(options);
-  if (!problem.empty()) throw Failure(problem, ExitCode::kUsage);
+  if (!problem.empty()) throw Failure(problem, FailureKind::kUsage);
   return options;
 }
 
 ExitCode CollectiveCommands::run_rank(const Given& given) {
   CollectiveOptions options = options_of(given);
-  options.communicator.place = given.place.resolve();
+  options.communicator.place = collective::resolve(given.place);
   CollectiveRun run(options);
   return run.run();
 }
@@ -173,24 +173,24 @@ ExitCode CollectiveCommands::run_in_lab(const Given& given) {
   bool told = false;
   while (ranks.running()) {
     ranks.poll(kPollMs, {});
-    if (Interrupt::raised() && !told) ranks.signal(SIGTERM);
-    told = told || Interrupt::raised();
+    if (os::Interrupt::raised() && !told) ranks.signal(SIGTERM);
+    told = told || os::Interrupt::raised();
   }
   if (ranks.result() != 0 && ranks.result() != static_cast<int>(ExitCode::kWrongData) &&
       ranks.result() != static_cast<int>(ExitCode::kInterrupted))
-    throw Failure(ranks.complaint(), static_cast<ExitCode>(ranks.result()));
+    throw Failure(ranks.complaint(), static_cast<FailureKind>(ranks.result()));
   return static_cast<ExitCode>(ranks.result());
 }
 
 ExitCode CollectiveCommands::run() {
   for (const auto& given : given_) {
     if (!given->app->parsed()) continue;
-    const Interrupt interrupt;
+    const os::Interrupt interrupt;
     try {
       return given->lab.empty() ? run_rank(*given) : run_in_lab(*given);
     } catch (const Failure& failure) {
       fmt::print(stderr, "mrc perf {}: {}\n", name_of(given->options.operation), failure.what());
-      return failure.code();
+      return exit_code_of(failure);
     }
   }
   return ExitCode::kUsage;

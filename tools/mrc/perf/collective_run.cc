@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "failure.h"
+#include "os/interrupt.h"
 #include "perf/options.h"
 #include "perf/watch.h"
 
@@ -154,10 +154,10 @@ bool CollectiveRun::all_want_to_stop(std::int64_t deadline_ns) {
   constexpr std::int64_t kInterrupted = std::int64_t{1} << 32;
   const bool late = communicator_.rank() == 0 && now_ns() >= deadline_ns;
   const std::int64_t all =
-      collectives_.sum((late ? kLate : 0) + (Interrupt::raised() ? kInterrupted : 0));
+      collectives_.sum((late ? kLate : 0) + (os::Interrupt::raised() ? kInterrupted : 0));
   if (all >= kInterrupted) {
     interrupted_ = true;
-    Interrupt::clear();
+    os::Interrupt::clear();
   }
   return all > 0;
 }
@@ -181,8 +181,8 @@ std::span<std::byte> CollectiveRun::result(std::size_t bytes) {
 
 void CollectiveRun::look() {
   // Rounds by the clock end together at the next round; others end here.
-  if (Interrupt::raised() && options_.seconds == 0 && !options_.verify_all)
-    throw Failure("interrupted", ExitCode::kInterrupted);
+  if (os::Interrupt::raised() && options_.seconds == 0 && !options_.verify_all)
+    throw Failure("interrupted", FailureKind::kInterrupted);
   if (options_.report_every_s == 0 || now_ns() < next_report_ns_) return;
   next_report_ns_ = now_ns() + in_ns(options_.report_every_s);
   report_.interval(progress_, communicator_.bytes_received(),

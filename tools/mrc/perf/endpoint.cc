@@ -9,8 +9,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "peer/failure.h"
-#include "text.h"
+#include "failure.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -36,11 +35,11 @@ void Endpoint::create_qps(const EndpointOptions& options) {
     return static_cast<int>(std::uint64_t{each} * options.qps);
   };
   send_cq_.reset(mrc_create_cq(device_.context(), depth(options.send_depth), nullptr, nullptr, 0));
-  if (!send_cq_) refuse("mrc_create_cq", errno);
+  if (!send_cq_) collective::refuse("mrc_create_cq", errno);
   receive_cq_.reset(
       mrc_create_cq(device_.context(), depth(options.receive_depth), nullptr, nullptr, 0));
-  if (!receive_cq_) refuse("mrc_create_cq", errno);
-  psn_ = random_psn();
+  if (!receive_cq_) collective::refuse("mrc_create_cq", errno);
+  psn_ = collective::random_psn();
   const std::uint64_t before = resident_bytes();
   for (unsigned i = 0; i < options.qps; ++i) {
     mrc_qp_init_attr setup = {};
@@ -51,11 +50,13 @@ void Endpoint::create_qps(const EndpointOptions& options) {
     setup.cap.max_send_sge = 1;
     setup.cap.max_recv_sge = 1;
     setup.pd = device_.pd();
-    Owned<mrc_qp> qp(mrc_create_qp(device_.context(), &setup));
-    if (!qp) refuse(fmt::format("cannot create queue pair {} of {}", i + 1, options.qps), errno);
+    collective::Owned<mrc_qp> qp(mrc_create_qp(device_.context(), &setup));
+    if (!qp)
+      collective::refuse(fmt::format("cannot create queue pair {} of {}", i + 1, options.qps),
+                         errno);
     std::uint32_t number = 0;
-    expect_ok("mrc_get_qpn", mrc_get_qpn(qp.get(), &number));
-    to_init(qp.get(), options.profiles);
+    collective::expect_ok("mrc_get_qpn", mrc_get_qpn(qp.get(), &number));
+    collective::to_init(qp.get(), options.profiles);
     numbers_.push_back(number);
     qps_.push_back(std::move(qp));
   }
@@ -66,8 +67,10 @@ void Endpoint::create_qps(const EndpointOptions& options) {
 void Endpoint::register_memory(std::span<std::byte> target, std::span<std::byte> source) {
   target_.reset();
   source_.reset();
-  target_ = device_.register_memory(target.data(), target.size(), Device::Access::kPeersWrite);
-  source_ = device_.register_memory(source.data(), source.size(), Device::Access::kLocal);
+  target_ = device_.register_memory(target.data(), target.size(),
+                                    collective::Device::Access::kPeersWrite);
+  source_ =
+      device_.register_memory(source.data(), source.size(), collective::Device::Access::kLocal);
 }
 
 Address Endpoint::address() const {
@@ -86,12 +89,12 @@ void Endpoint::connect(const Address& peer) {
   peer_ = peer;
   mtu_ = std::min(mtu_, peer.mtu);
   for (unsigned i = 0; i < qps_.size(); ++i)
-    to_ready(qps_[i].get(), device_,
-             {.gid = peer.gid,
-              .peer_qp = peer.qps.at(i),
-              .peer_psn = peer.psn,
-              .own_psn = psn_,
-              .mtu = mtu_});
+    collective::to_ready(qps_[i].get(), device_,
+                         {.gid = peer.gid,
+                          .peer_qp = peer.qps.at(i),
+                          .peer_psn = peer.psn,
+                          .own_psn = psn_,
+                          .mtu = mtu_});
 }
 
 void Endpoint::post(unsigned qp, std::span<const Write> writes) {
@@ -114,7 +117,7 @@ void Endpoint::post(unsigned qp, std::span<const Write> writes) {
     request.wr.rdma.rkey = peer_.rkey;
   }
   ibv_send_wr* bad = nullptr;
-  expect_ok("mrc_post_send", mrc_post_send(qps_[qp].get(), requests_.data(), &bad));
+  collective::expect_ok("mrc_post_send", mrc_post_send(qps_[qp].get(), requests_.data(), &bad));
 }
 
 void Endpoint::post_receives(unsigned qp, unsigned count) {
@@ -124,7 +127,8 @@ void Endpoint::post_receives(unsigned qp, unsigned count) {
     requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
   }
   ibv_recv_wr* bad = nullptr;
-  if (count > 0) expect_ok("mrc_post_recv", mrc_post_recv(qps_[qp].get(), requests.data(), &bad));
+  if (count > 0)
+    collective::expect_ok("mrc_post_recv", mrc_post_recv(qps_[qp].get(), requests.data(), &bad));
 }
 
 std::span<const ibv_wc> Endpoint::poll(mrc_cq* cq) {
@@ -141,8 +145,9 @@ void Endpoint::fail(const ibv_wc& wc) const {
   const unsigned index = qp_of(wc);
   const std::string what =
       fmt::format("queue pair {} ({:#x} to {:#x} of {}): {}", index, wc.qp_num, peer_.qps.at(index),
-                  gid_text(peer_.gid), ibv_wc_status_str(wc.status));
-  throw Failure(what, wc.status == IBV_WC_RETRY_EXC_ERR ? ExitCode::kTimeout : ExitCode::kFailed);
+                  collective::gid_text(peer_.gid), ibv_wc_status_str(wc.status));
+  throw Failure(what,
+                wc.status == IBV_WC_RETRY_EXC_ERR ? FailureKind::kTimeout : FailureKind::kFailed);
 }
 
 }  // namespace mrc::tool::perf

@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "collective/device.h"
 #include "mrc.h"
-#include "peer/device.h"
 #include "perf/options.h"
 
 namespace mrc::tool::perf {
 
 // What the other side must know of us.
 struct Address {
-  Gid gid = {};
+  collective::Gid gid = {};
   std::vector<std::uint32_t> qps;  // numbers
   std::uint32_t psn = 0;           // first one of every queue pair
   std::uint32_t mtu = 0;           // bytes
@@ -30,11 +30,11 @@ struct Address {
 };
 
 struct EndpointOptions {
-  DeviceOptions device;
+  collective::DeviceOptions device;
   unsigned qps = 1;
   unsigned send_depth = 128;
   unsigned receive_depth = 1;
-  QpProfileIds profiles;
+  collective::QpProfileIds profiles;
 };
 
 // A write as the measurements need it.
@@ -81,12 +81,12 @@ class Endpoint {
   std::span<const ibv_wc> poll(mrc_cq* cq);
   [[noreturn]] void fail(const ibv_wc& wc) const;
 
-  Device device_;
-  Owned<ibv_mr> target_;
-  Owned<ibv_mr> source_;
-  Owned<mrc_cq> send_cq_;
-  Owned<mrc_cq> receive_cq_;
-  std::vector<Owned<mrc_qp>> qps_;
+  collective::Device device_;
+  collective::Owned<ibv_mr> target_;
+  collective::Owned<ibv_mr> source_;
+  collective::Owned<mrc_cq> send_cq_;
+  collective::Owned<mrc_cq> receive_cq_;
+  std::vector<collective::Owned<mrc_qp>> qps_;
   std::vector<std::uint32_t> numbers_;
   std::uint32_t psn_ = 0;
   std::uint32_t mtu_ = 0;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "failure.h"
+#include "os/interrupt.h"
 #include "perf/sender.h"
 #include "perf/watch.h"
 
@@ -74,12 +74,12 @@ void ImmediateReceiver::step() {
     grant(qp);
 }
 
-void ImmediateReceiver::run(const Exchange& exchange) {
+void ImmediateReceiver::run(const collective::Exchange& exchange) {
   for (unsigned steps = 0;; ++steps) {
     step();
     if (steps % kStepsPerLook != 0) continue;
     if (exchange.readable()) return;
-    if (Interrupt::raised()) throw Failure("interrupted", ExitCode::kInterrupted);
+    if (os::Interrupt::raised()) throw Failure("interrupted", FailureKind::kInterrupted);
   }
 }
 
@@ -94,7 +94,7 @@ void ImmediateReceiver::finish(const std::vector<std::uint64_t>& counts, double 
   while (!done()) {
     step();
     if (now_ns() > deadline)
-      throw Failure("not every message brought its immediate", ExitCode::kWrongData);
+      throw Failure("not every message brought its immediate", FailureKind::kWrongData);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "peer/exchange.h"
+#include "collective/exchange.h"
 #include "perf/endpoint.h"
 #include "perf/memory.h"
 #include "perf/patience.h"
@@ -25,7 +25,7 @@ class ImmediateReceiver {
   // Tells the sender how much room there is; receives are posted already.
   void open();
   // Takes messages until the sender says on `exchange` that it is done.
-  void run(const Exchange& exchange);
+  void run(const collective::Exchange& exchange);
   // Takes what is left of `counts` messages per queue pair.
   void finish(const std::vector<std::uint64_t>& counts, double timeout_s);
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "failure.h"
+#include "os/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -119,7 +119,8 @@ void PingPong::drain(double timeout_s) {
   const std::int64_t deadline = now_ns() + static_cast<std::int64_t>(timeout_s * 1e9);
   while (completed_ < signaled_) {
     reap();
-    if (now_ns() > deadline) throw Failure("the last messages do not complete", ExitCode::kTimeout);
+    if (now_ns() > deadline)
+      throw Failure("the last messages do not complete", FailureKind::kTimeout);
   }
 }
 
@@ -164,7 +165,7 @@ Result PingPong::run(const Plan& plan, Watch& watch) {
     }
     if (!watch.keep_going(now, received_, share())) result.interrupted = true;
   }
-  Interrupt::clear();
+  os::Interrupt::clear();
   result.messages = received_;
   result.seconds = static_cast<double>(now - begin) / 1e9;
   result.cpu_s = cpu_seconds() - cpu_s;
@@ -172,14 +173,14 @@ Result PingPong::run(const Plan& plan, Watch& watch) {
   return result;
 }
 
-void PingPong::answer(const Exchange& exchange, bool verify) {
+void PingPong::answer(const collective::Exchange& exchange, bool verify) {
   for (unsigned spins = 0; wrong_.empty(); ++spins) {
     if (arrived(verify)) {
       send();
       spins = 0;
     } else if (spins % kSpinsPerLook == kSpinsPerLook - 1) {
       if (exchange.readable()) return;
-      if (Interrupt::raised()) throw Failure("interrupted", ExitCode::kInterrupted);
+      if (os::Interrupt::raised()) throw Failure("interrupted", FailureKind::kInterrupted);
     }
   }
 }

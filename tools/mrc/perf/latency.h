@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "peer/exchange.h"
+#include "collective/exchange.h"
 #include "perf/endpoint.h"
 #include "perf/memory.h"
 #include "perf/patience.h"
@@ -27,7 +27,7 @@ class PingPong {
   // The client: sends first, measures. The result counts round trips.
   Result run(const Plan& plan, Watch& watch);
   // The server: answers until the client says on `exchange` that it is done.
-  void answer(const Exchange& exchange, bool verify);
+  void answer(const collective::Exchange& exchange, bool verify);
 
   // Afterwards: waits for the last completions, and says what is wrong with the data received.
   void drain(double timeout_s);

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "peer/failure.h"
+#include "failure.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -48,7 +48,7 @@ std::size_t area_bytes(const Plan& plan) {
     throw Failure(fmt::format("{} queue pairs with messages of {} bytes need {:.1f} GiB of memory; "
                               "ask for fewer or smaller ones",
                               plan.qps, plan.sizes.back(), static_cast<double>(most) / (1U << 30)),
-                  ExitCode::kUsage);
+                  FailureKind::kUsage);
   return most;
 }
 

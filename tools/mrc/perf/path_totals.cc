@@ -1,7 +1,7 @@
 #include "perf/path_totals.h"
 
+#include "collective/device.h"
 #include "openmrc_counters.h"
-#include "peer/device.h"
 
 namespace mrc::tool::perf {
 
@@ -10,7 +10,8 @@ PathTotals path_totals(std::span<mrc_qp* const> qps) {
   for (mrc_qp* qp : qps) {
     openmrc_qp_counters counters{};
     counters.size = sizeof counters;
-    expect_ok("reading the counters of a queue pair", openmrc_query_qp_counters(qp, &counters));
+    collective::expect_ok("reading the counters of a queue pair",
+                          openmrc_query_qp_counters(qp, &counters));
     totals.packets_sent += counters.packets_sent;
     totals.retransmitted += counters.retransmitted;
     totals.good += counters.paths_good;

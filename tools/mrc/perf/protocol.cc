@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "peer/failure.h"
+#include "failure.h"
 
 namespace mrc::tool::perf {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <memory>
 
-#include "peer/failure.h"
-#include "text.h"
+#include "failure.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -54,8 +53,8 @@ void Report::begin(const Plan& plan, const Endpoint& endpoint, const std::string
   begun_ = true;
   document_["device"] = endpoint.device_name();
   document_["peer"] = peer_host;
-  document_["local_gid"] = gid_text(endpoint.address().gid);
-  document_["peer_gid"] = gid_text(endpoint.peer().gid);
+  document_["local_gid"] = collective::gid_text(endpoint.address().gid);
+  document_["peer_gid"] = collective::gid_text(endpoint.peer().gid);
   document_["qps"] = plan.qps;
   document_["tx_depth"] = plan.depth;
   document_["mtu_bytes"] = endpoint.mtu();
@@ -77,9 +76,9 @@ void Report::print_banner(const Endpoint& endpoint, const std::string& peer_host
   fmt::print(out_, " Data verified   : {:<16} Both ways       : {}\n", plan_.verify ? "ON" : "OFF",
              plan_.both_ways ? "ON" : "OFF");
   fmt::print(out_, "{}\n local address: QPN {:#06x} PSN {:#08x} GID {}\n", kRule, own.qps.front(),
-             own.psn, gid_text(own.gid));
+             own.psn, collective::gid_text(own.gid));
   fmt::print(out_, " remote address: QPN {:#06x} PSN {:#08x} GID {} ({})\n", peer.qps.front(),
-             peer.psn, gid_text(peer.gid), peer_host);
+             peer.psn, collective::gid_text(peer.gid), peer_host);
   fmt::print(out_, "{}\n", kRule);
   const char* const unit = options_.gbits ? "Gb/sec" : "MiB/sec";
   if (plan_.test == Test::kWriteLatency) {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -130,7 +130,7 @@ void Sender::measure(Watch& watch, Result& result) {
 }
 
 void Sender::drain(Watch& watch) {
-  Interrupt::clear();
+  os::Interrupt::clear();
   for (;;) {
     bool busy = false;
     for (unsigned qp = 0; qp < flows_.size(); ++qp) {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "peer/failure.h"
+#include "failure.h"
 #include "perf/immediate_receiver.h"
 #include "perf/latency.h"
 #include "perf/sender.h"
@@ -87,7 +87,8 @@ void Session::set_up(std::uint64_t seed) {
 void Session::greet() {
   const std::uint64_t seed = std::random_device{}();
   set_up(seed);
-  exchange_.emplace(Exchange::connect(options_.host, options_.tcp_port, options_.timeout_s));
+  exchange_.emplace(
+      collective::Exchange::connect(options_.host, options_.tcp_port, options_.timeout_s));
   exchange_->send(to_json(Hello{options_.plan, seed, endpoint_->address()}));
   endpoint_->connect(
       read_answer(exchange_->receive(options_.timeout_s), options_.plan, exchange_->peer()));
@@ -97,7 +98,7 @@ void Session::be_greeted() {
   // Whatever is wrong with the device should show before a client comes.
   { const Endpoint trial(endpoint_options(Plan{})); }
   report_.waiting();
-  exchange_.emplace(Listener(options_.tcp_port).accept(0));
+  exchange_.emplace(collective::Listener(options_.tcp_port).accept(0));
   const Hello hello = read_hello(exchange_->receive(options_.timeout_s), exchange_->peer());
   if (hello.plan.test != options_.plan.test)
     throw Failure(fmt::format("the server runs {}, the client {}", name_of(options_.plan.test),
@@ -176,7 +177,7 @@ ExitCode Session::measure(std::uint64_t size) {
   report_.add(result);
   if (!wrong.empty()) {
     report_.data_wrong(wrong);
-    throw Failure("data is wrong: " + wrong, ExitCode::kWrongData);
+    throw Failure("data is wrong: " + wrong, FailureKind::kWrongData);
   }
   return result.interrupted ? ExitCode::kInterrupted : ExitCode::kOk;
 }
@@ -255,7 +256,7 @@ ExitCode Session::serve(std::uint64_t size) {
   report_.add(shown);
   if (outcome.wrong.empty()) return ExitCode::kOk;
   report_.data_wrong(outcome.wrong);
-  throw Failure("data is wrong: " + outcome.wrong, ExitCode::kWrongData);
+  throw Failure("data is wrong: " + outcome.wrong, FailureKind::kWrongData);
 }
 
 }  // namespace mrc::tool::perf

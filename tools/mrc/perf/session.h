@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "collective/exchange.h"
 #include "exit_code.h"
-#include "peer/exchange.h"
 #include "perf/endpoint.h"
 #include "perf/memory.h"
 #include "perf/options.h"
@@ -57,7 +57,7 @@ class Session {
   Options options_;
   Report& report_;
   Terminal terminal_;
-  std::optional<Exchange> exchange_;
+  std::optional<collective::Exchange> exchange_;
   std::optional<Area> target_;        // the peer writes here
   std::optional<Area> own_messages_;  // see source()
   std::optional<Pattern> own_;

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "failure.h"
 #include "os/clock.h"
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -20,7 +20,7 @@ double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 std::int64_t now_ns() { return os::monotonic_now(); }
 
-Watch::Watch(const WatchOptions& options, Exchange& exchange, const Terminal& terminal)
+Watch::Watch(const WatchOptions& options, collective::Exchange& exchange, const Terminal& terminal)
     : options_(options),
       exchange_(exchange),
       progress_(terminal, "measuring"),
@@ -47,9 +47,9 @@ bool Watch::keep_going(std::int64_t now, std::uint64_t messages, double share) {
     throw Failure(fmt::format("no message to {} completed for {:.0f} s; is UDP between the hosts "
                               "blocked? (mrc doctor, mrc info on both)",
                               exchange_.peer(), options_.timeout_s),
-                  ExitCode::kTimeout);
+                  FailureKind::kTimeout);
   progress_.update(share);
-  return !Interrupt::raised();
+  return !os::Interrupt::raised();
 }
 
 // Unless it measures too, the peer is silent now; whatever it says is bad news.

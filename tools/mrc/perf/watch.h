@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "peer/exchange.h"
+#include "collective/exchange.h"
 #include "terminal.h"
 
 namespace mrc::tool::perf {
@@ -29,7 +29,7 @@ struct WatchOptions {
 
 class Watch {
  public:
-  Watch(const WatchOptions& options, Exchange& exchange, const Terminal& terminal);
+  Watch(const WatchOptions& options, collective::Exchange& exchange, const Terminal& terminal);
 
   // To be called all the time, with the messages complete so far and how far we are. False when
   // somebody wants us to stop; throws Failure when nothing moves or the peer is gone.
@@ -39,7 +39,7 @@ class Watch {
   void check_peer();
 
   const WatchOptions& options_;
-  Exchange& exchange_;
+  collective::Exchange& exchange_;
   Progress progress_;
   std::int64_t start_ns_;
   std::int64_t moved_ns_;

@@ -1,4 +1,4 @@
-#include "peer/exchange.h"
+#include "collective/exchange.h"
 
 #include <fmt/core.h>
 #include <netdb.h>
@@ -18,10 +18,10 @@
 #include <string_view>
 #include <utility>
 
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "collective/failure.h"
+#include "os/interrupt.h"
 
-namespace mrc::tool {
+namespace mrc::collective {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -91,7 +91,7 @@ int wait_for(int socket, short events, double timeout_s) {
     pollfd entry = {socket, events, 0};
     const int ready = ::poll(&entry, 1, kPollMs);
     if (ready > 0) return 1;
-    if (Interrupt::raised()) throw Failure("interrupted", ExitCode::kInterrupted);
+    if (os::Interrupt::raised()) throw Failure("interrupted", FailureKind::kInterrupted);
     if (ready < 0 && errno != EINTR) throw Failure(fmt::format("poll: {}", std::strerror(errno)));
     if (timeout_s > 0 && Clock::now() >= deadline) return 0;
   }
@@ -165,7 +165,8 @@ Listener Listener::inherited(int socket) {
   int listens = 0;
   socklen_t length = sizeof(listens);
   if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0)
-    throw Failure(fmt::format("descriptor {} is no socket that listens", socket), ExitCode::kUsage);
+    throw Failure(fmt::format("descriptor {} is no socket that listens", socket),
+                  FailureKind::kUsage);
   return Listener(Adopt{socket});
 }
 
@@ -187,7 +188,7 @@ std::uint16_t Listener::port() const {
 
 Exchange Listener::accept(double timeout_s) const {
   if (wait_for(socket_, POLLIN, timeout_s) == 0)
-    throw Failure(fmt::format("nobody connected for {:.0f} s", timeout_s), ExitCode::kTimeout);
+    throw Failure(fmt::format("nobody connected for {:.0f} s", timeout_s), FailureKind::kTimeout);
   sockaddr_storage address = {};
   socklen_t length = sizeof(address);
   void* const generic = &address;
@@ -211,13 +212,13 @@ Exchange Exchange::connect(const std::string& host, std::uint16_t port, double t
     if (error == 0) return made;
   }
   throw Failure(connect_failure(host, port, error),
-                error == ETIMEDOUT ? ExitCode::kTimeout : ExitCode::kFailed);
+                error == ETIMEDOUT ? FailureKind::kTimeout : FailureKind::kFailed);
 }
 
 void Exchange::wait(short events, double timeout_s) const {
   if (wait_for(socket_, events, timeout_s) == 0)
     throw Failure(fmt::format("no word from {} for {:.0f} s", peer_, timeout_s),
-                  ExitCode::kTimeout);
+                  FailureKind::kTimeout);
 }
 
 void Exchange::send(const nlohmann::json& message) {
@@ -279,4 +280,4 @@ nlohmann::json Exchange::receive(double timeout_s) {
   return message;
 }
 
-}  // namespace mrc::tool
+}  // namespace mrc::collective

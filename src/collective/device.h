@@ -12,9 +12,11 @@
 
 #include "mrc.h"
 
-namespace mrc::tool {
+namespace mrc::collective {
 
 using Gid = std::array<std::uint8_t, 16>;
+// IPv4 in its usual form: "10.0.0.1", "fd00::1".
+std::string gid_text(const Gid& gid);
 
 struct HandleDeleter {
   void operator()(ibv_context* context) const { ibv_close_device(context); }
@@ -85,4 +87,4 @@ void to_ready(mrc_qp* qp, const Device& device, const QpConnection& connection);
 // A first packet number nobody can guess.
 std::uint32_t random_psn();
 
-}  // namespace mrc::tool
+}  // namespace mrc::collective

@@ -17,9 +17,9 @@
 #include <span>
 #include <vector>
 
-#include "peer/device.h"
+#include "collective/device.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 
 struct ChannelShape {
   std::uint32_t chunk_bytes = 65'536;
@@ -97,4 +97,4 @@ class Channel {
   std::uint64_t bytes_received_ = 0;
 };
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

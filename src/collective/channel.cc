@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "peer/failure.h"
+#include "collective/failure.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 namespace {
 
 using nlohmann::json;
@@ -202,7 +202,7 @@ void Channel::on_receive(const ibv_wc& wc) {
 void Channel::fail(const ibv_wc& wc) const {
   throw Failure(
       fmt::format("queue pair {:#x} to {}: {}", number_, peer_, ibv_wc_status_str(wc.status)),
-      wc.status == IBV_WC_RETRY_EXC_ERR ? ExitCode::kTimeout : ExitCode::kFailed);
+      wc.status == IBV_WC_RETRY_EXC_ERR ? FailureKind::kTimeout : FailureKind::kFailed);
 }
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

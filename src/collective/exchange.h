@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace mrc::tool {
+namespace mrc::collective {
 
 class Exchange {
  public:
@@ -70,4 +70,4 @@ class Listener {
   int socket_;
 };
 
-}  // namespace mrc::tool
+}  // namespace mrc::collective

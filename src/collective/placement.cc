@@ -3,18 +3,15 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
-#include <optional>
 #include <string_view>
 
+#include "collective/failure.h"
 #include "os/environment.h"
-#include "peer/failure.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 namespace {
 
 // What launchers tell a process about itself, in the order in which it is believed.
@@ -27,7 +24,7 @@ constexpr std::array<Launcher, 4> kLaunchers = {{{"OMPI_COMM_WORLD_RANK", "OMPI_
                                                  {"SLURM_PROCID", "SLURM_NTASKS"},
                                                  {"RANK", "WORLD_SIZE"}}};
 
-[[noreturn]] void wrong(const std::string& what) { throw Failure(what, ExitCode::kUsage); }
+[[noreturn]] void wrong(const std::string& what) { throw Failure(what, FailureKind::kUsage); }
 
 unsigned read_number(std::string_view text, std::string_view where, unsigned most) {
   unsigned value = 0;
@@ -64,66 +61,65 @@ std::string own_host_name() {
   return name.data();
 }
 
-}  // namespace
+// What is known so far.
+struct Draft {
+  Placement place;
+  bool has_rank = false;
+  bool has_ranks = false;
 
-void PlacementFlags::declare(CLI::App& app) {
-  app_ = &app;
-  app.add_option("--rank", rank_, "Which rank this process is")->group("Ranks");
-  app.add_option("--ranks", ranks_, "How many ranks there are")
-      ->check(CLI::Range(1U, kMaxRanks))
-      ->group("Ranks");
-  app.add_option("--root", root_, "HOST:PORT of rank 0, where all ranks meet over TCP")
-      ->group("Ranks");
-  app.add_option("--hosts", hosts_,
-                 "One host per rank; the first is the root, and the rank is our place in the list")
-      ->delimiter(',')
-      ->group("Ranks");
-  app.add_option("--listen-fd", listener_,
-                 "Rank 0: a socket that listens already, from the process that started us")
-      ->group("Ranks");
-}
+  bool complete() const { return has_rank && has_ranks; }
+};
 
-void PlacementFlags::take_environment(Placement& place, bool& has_rank, bool& has_ranks) const {
+void take_environment(Draft& draft) {
   for (const Launcher& launcher : kLaunchers) {
     const auto rank = from_environment(launcher.rank);
     const auto ranks = from_environment(launcher.ranks);
     if (!rank || !ranks) continue;
-    if (!has_rank) place.rank = *rank;
-    if (!has_ranks) place.ranks = *ranks;
-    has_rank = has_ranks = true;
+    if (!draft.has_rank) draft.place.rank = *rank;
+    if (!draft.has_ranks) draft.place.ranks = *ranks;
+    draft.has_rank = draft.has_ranks = true;
     return;
   }
 }
 
-void PlacementFlags::take_hosts(Placement& place, bool& has_rank) const {
-  place.ranks = static_cast<unsigned>(hosts_.size());
-  if (root_.empty()) place.root_host = hosts_.front();
-  if (has_rank) return;
+void take_hosts(const PlacementRequest& request, Draft& draft) {
+  const std::vector<std::string>& hosts = request.hosts;
+  draft.place.ranks = static_cast<unsigned>(hosts.size());
+  draft.has_ranks = true;
+  if (request.root.empty()) draft.place.root_host = hosts.front();
+  if (draft.has_rank) return;
   const std::string own = own_host_name();
-  const auto found = std::find(hosts_.begin(), hosts_.end(), own);
-  if (found == hosts_.end())
+  const auto found = std::find(hosts.begin(), hosts.end(), own);
+  if (found == hosts.end())
     wrong(fmt::format("this host, {}, is not in --hosts; give --rank", own));
-  place.rank = static_cast<unsigned>(found - hosts_.begin());
-  has_rank = true;
+  draft.place.rank = static_cast<unsigned>(found - hosts.begin());
+  draft.has_rank = true;
 }
 
-Placement PlacementFlags::resolve() const {
-  Placement place{.rank = rank_, .ranks = ranks_, .root_host = {}, .listener = listener_};
-  bool has_rank = app_->count("--rank") > 0;
-  bool has_ranks = app_->count("--ranks") > 0;
-  if (!root_.empty()) {
-    read_root(root_, place);
+void take_root(const std::string& root, Placement& place) {
+  if (!root.empty()) {
+    read_root(root, place);
   } else if (const char* master = os::environment("MASTER_ADDR")) {
     place.root_host = master;
     if (const char* port = os::environment("MASTER_PORT"))
       place.root_port = static_cast<std::uint16_t>(read_number(port, "MASTER_PORT", UINT16_MAX));
   }
-  if (!hosts_.empty()) {
-    take_hosts(place, has_rank);
-    has_ranks = true;
-  }
-  if (!has_rank || !has_ranks) take_environment(place, has_rank, has_ranks);
-  if (!has_rank || !has_ranks)
+}
+
+}  // namespace
+
+Placement resolve(const PlacementRequest& request) {
+  Draft draft{.place = {.rank = request.rank.value_or(0),
+                        .ranks = request.ranks.value_or(1),
+                        .root_host = {},
+                        .listener = request.listener},
+              .has_rank = request.rank.has_value(),
+              .has_ranks = request.ranks.has_value()};
+  const Placement& place = draft.place;
+  take_root(request.root, draft.place);
+  if (!request.hosts.empty()) take_hosts(request, draft);
+  if (!draft.complete()) take_environment(draft);
+  if (!draft.complete())
     wrong(
         "which rank is this? Give --rank, --ranks and --root, or --hosts, or start it with "
         "mpirun, srun or torchrun");
@@ -135,4 +131,4 @@ Placement PlacementFlags::resolve() const {
   return place;
 }
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

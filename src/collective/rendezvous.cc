@@ -8,9 +8,9 @@
 #include <thread>
 #include <utility>
 
-#include "peer/failure.h"
+#include "collective/failure.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 namespace {
 
 using nlohmann::json;
@@ -60,11 +60,11 @@ void Rendezvous::gather_members(double timeout_s) {
     try {
       exchange.emplace(listener.accept(timeout_s));
     } catch (const Failure& failure) {
-      if (failure.code() != ExitCode::kTimeout) throw;
+      if (failure.kind() != FailureKind::kTimeout) throw;
       const auto missing = std::find(present.begin(), present.end(), false) - present.begin();
       throw Failure(fmt::format("{} of {} ranks came within {:.0f} s; rank {} is missing",
                                 members_.size() + 1, place_.ranks, timeout_s, missing),
-                    ExitCode::kTimeout);
+                    FailureKind::kTimeout);
     }
     const json hello = exchange->receive(timeout_s);
     const auto rank = number_in(hello, "rank", place_.ranks - 1);
@@ -105,7 +105,7 @@ void Rendezvous::join(double timeout_s) {
       members_.push_back({std::move(exchange), 0});
       return;
     } catch (const Failure& failure) {
-      if (failure.code() == ExitCode::kInterrupted || Clock::now() >= deadline) throw;
+      if (failure.kind() == FailureKind::kInterrupted || Clock::now() >= deadline) throw;
     }
     std::this_thread::sleep_for(kRetryEvery);
   }
@@ -173,4 +173,4 @@ void Rendezvous::finish() {
     member.exchange.send(done);
 }
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 
 enum class Element : std::uint8_t { kInt32, kInt64, kFloat, kDouble };
 
@@ -18,4 +18,4 @@ std::size_t bytes_of(Element element);
 // into[i] += from[i] for as many elements as there are in both, which have the same size.
 void add(Element element, std::span<std::byte> into, std::span<const std::byte> from);
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

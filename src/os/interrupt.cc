@@ -1,10 +1,10 @@
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 
 #include <array>
 #include <atomic>
 #include <csignal>
 
-namespace mrc::tool {
+namespace mrc::os {
 namespace {
 
 constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
@@ -34,4 +34,4 @@ bool Interrupt::raised() { return interrupted.load(std::memory_order_relaxed); }
 
 void Interrupt::clear() { interrupted.store(false, std::memory_order_relaxed); }
 
-}  // namespace mrc::tool
+}  // namespace mrc::os

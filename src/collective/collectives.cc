@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "peer/failure.h"
+#include "collective/failure.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 namespace {
 
 // How a buffer is cut: into a segment per rank, each into the same number of chunks.
@@ -213,4 +213,4 @@ std::span<std::byte> Collectives::segment_of(std::span<std::byte> buffer, Elemen
   return Cut(buffer, element, ranks, buffer.size() + 1).segment(segment);
 }
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

@@ -1,7 +1,7 @@
 // Ctrl-C and SIGTERM end a measurement early instead of the program: what was measured is shown.
 #pragma once
 
-namespace mrc::tool {
+namespace mrc::os {
 
 // From construction to destruction signals only raise a flag. A second one ends the program. One
 // object at a time.
@@ -17,4 +17,4 @@ class Interrupt {
   static void clear();
 };
 
-}  // namespace mrc::tool
+}  // namespace mrc::os

@@ -15,7 +15,7 @@
 #include "collective/communicator.h"
 #include "collective/element.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 
 class Collectives {
  public:
@@ -47,4 +47,4 @@ class Collectives {
   Memory word_;
 };
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 namespace {
 
 constexpr std::size_t kBlock = 64;
@@ -64,4 +64,4 @@ void add(Element element, std::span<std::byte> into, std::span<const std::byte> 
   }
 }
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "collective/channel.h"
+#include "collective/device.h"
 #include "collective/placement.h"
 #include "collective/rendezvous.h"
-#include "peer/device.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 
 // Who talks to whom: each rank with the next one, or all with all.
 enum class Links : std::uint8_t { kRing, kMesh };
@@ -99,4 +99,4 @@ class Communicator {
   std::int64_t next_look_ns_ = 0;
 };
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

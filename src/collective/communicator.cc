@@ -9,9 +9,9 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "peer/failure.h"
+#include "collective/failure.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 namespace {
 
 using nlohmann::json;
@@ -149,7 +149,7 @@ void Communicator::look_around() {
   if (static_cast<double>(now - moved_ns_) > options_.timeout_s * 1e9)
     throw Failure(fmt::format("nothing came from {} and nothing could be sent to {} for {:.0f} s",
                               previous().peer(), next().peer(), options_.timeout_s),
-                  ExitCode::kTimeout);
+                  FailureKind::kTimeout);
 }
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective

@@ -1,4 +1,4 @@
-#include "peer/device.h"
+#include "collective/device.h"
 
 #include <fmt/core.h>
 
@@ -7,10 +7,10 @@
 #include <cstring>
 #include <random>
 
-#include "peer/failure.h"
-#include "text.h"
+#include "collective/failure.h"
+#include "wire/ip_address.h"
 
-namespace mrc::tool {
+namespace mrc::collective {
 namespace {
 
 constexpr std::uint8_t kPort = 1;
@@ -31,6 +31,19 @@ ibv_mtu mtu_of(std::uint32_t bytes) {
 }
 
 }  // namespace
+
+std::string gid_text(const Gid& gid) {
+  // ::ffff:a.b.c.d
+  static constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255};
+  wire::IpAddress address;
+  if (std::equal(kMapped.begin(), kMapped.end(), gid.begin())) {
+    address.is_v4 = true;
+    std::copy(gid.begin() + kMapped.size(), gid.end(), address.bytes.begin());
+  } else {
+    address.bytes = gid;
+  }
+  return std::string(wire::format_address(address).view());
+}
 
 void refuse(const std::string& what, int error) {
   throw Failure(fmt::format("{}: {}", what, std::strerror(error)));
@@ -82,7 +95,7 @@ void Device::find_port(const DeviceOptions& options) {
     throw Failure(
         fmt::format("--mtu {}: 256, 512, 1024, 2048, 4096 up to the port's {} are possible",
                     options.mtu, largest),
-        ExitCode::kUsage);
+        FailureKind::kUsage);
   ibv_gid gid = {};
   if (ibv_query_gid(verbs_.get(), kPort, gid_index_, &gid) != 0)
     throw Failure(
@@ -145,4 +158,4 @@ void to_ready(mrc_qp* qp, const Device& device, const QpConnection& connection) 
 
 std::uint32_t random_psn() { return static_cast<std::uint32_t>(std::random_device{}()) & kPsnMask; }
 
-}  // namespace mrc::tool
+}  // namespace mrc::collective

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "collective/exchange.h"
 #include "collective/placement.h"
-#include "peer/exchange.h"
 
-namespace mrc::tool::collective {
+namespace mrc::collective {
 
 class Rendezvous {
  public:
@@ -50,4 +50,4 @@ class Rendezvous {
   std::vector<int> descriptors_;
 };
 
-}  // namespace mrc::tool::collective
+}  // namespace mrc::collective
