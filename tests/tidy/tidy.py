@@ -77,7 +77,8 @@ MAY_INCLUDE = {
     "nic": CORE | {"os", "node"},
     "api": CORE | {"os", "node", "nic"},
     "lab": CORE | {"os", "node", "fabric", "sim", "nic", "api"},
-    # Of the product these see the C API alone, as any program does.
+    # These use the C API, as any program does, and see nothing behind it.
+    "controller": {"base", "wire", "core", "fabric", "os", "node"},
     "collective": {"base", "wire", "os"},
 }
 

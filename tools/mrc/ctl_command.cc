@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "command.h"
-#include "ctl/apply.h"
+#include "controller/apply.h"
+#include "controller/profiles.h"
+#include "controller/setup_file.h"
+#include "controller/words.h"
 #include "ctl/probe.h"
-#include "ctl/profiles.h"
-#include "ctl/setup_file.h"
 #include "ctl/show.h"
-#include "ctl/words.h"
 
 namespace mrc::tool {
 namespace {
 
-using ctl::Kind;
-using ctl::Session;
+using controller::Kind;
+using controller::Session;
 
 class CtlCommand final : public Command {
  public:
@@ -56,7 +56,7 @@ class CtlCommand final : public Command {
   std::string mode_;
   std::string widths_;
   CLI::Option* format_given_ = nullptr;
-  ctl::EvSpec ev_;
+  controller::EvSpec ev_;
   std::string events_ = "good,bad";
   std::vector<std::string> fields_;
   std::vector<std::string> words_;
@@ -119,7 +119,7 @@ void CtlCommand::declare_ports(CLI::App* app) {
                          enable ? "Let ports be used" : "Keep ports from being used",
                          [this, enable](const Session& session) {
                            for (const unsigned number : ports_)
-                             ctl::set_port(session, number, enable);
+                             controller::set_port(session, number, enable);
                            return ExitCode::kOk;
                          });
     verb->add_option("ports", ports_, "Ports, counted from 1")->required();
@@ -131,16 +131,16 @@ void CtlCommand::declare_life(CLI::App* parent, Kind kind) {
     add(parent, name, what, action)->add_option("id", id_, "Which profile")->required();
   };
   step("online", "Make it usable", [this, kind](const Session& session) {
-    ctl::set_state(session, kind, id_, MRC_CTL_PROFILE_ONLINE);
+    controller::set_state(session, kind, id_, MRC_CTL_PROFILE_ONLINE);
     return ExitCode::kOk;
   });
   step("offline", "Make it unusable; refused while it is in use",
        [this, kind](const Session& session) {
-         ctl::set_state(session, kind, id_, MRC_CTL_PROFILE_OFFLINE);
+         controller::set_state(session, kind, id_, MRC_CTL_PROFILE_OFFLINE);
          return ExitCode::kOk;
        });
   step("delete", "Remove it; refused while it is in use", [this, kind](const Session& session) {
-    ctl::remove(session, kind, id_);
+    controller::remove(session, kind, id_);
     return ExitCode::kOk;
   });
 }
@@ -229,18 +229,18 @@ void CtlCommand::declare_file(CLI::App* app) {
 void CtlCommand::declare_probe(CLI::App* app) {
   CLI::App* probe = add(app, "probe", "Ask a peer's device for an answer on each port",
                         [this](const Session& session) { return ctl::probe(session, probe_); });
-  probe->add_option("gid", probe_.peer, "The peer's address")->required();
-  probe->add_option("--port", probe_.port, "Only this port (default: all)");
+  probe->add_option("gid", probe_.probe.peer, "The peer's address")->required();
+  probe->add_option("--port", probe_.probe.port, "Only this port (default: all)");
   probe->add_option("--count", probe_.count, "How many times")
       ->capture_default_str()
       ->check(CLI::Range(1U, 1'000'000U));
   probe->add_option("--interval", probe_.interval_s, "Seconds between them")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 3'600.0));
-  probe->add_option("--timeout", probe_.timeout_s, "Seconds to wait for an answer")
+  probe->add_option("--timeout", probe_.probe.timeout_s, "Seconds to wait for an answer")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 3'600.0));
-  probe->add_option("--ev", probe_.ev, "The path, as PORT:HEX or PORT:ADDRESS[+SEGMENT]");
+  probe->add_option("--ev", probe_.probe.ev, "The path, as PORT:HEX or PORT:ADDRESS[+SEGMENT]");
   probe->add_flag("--json", probe_.json, "Print one JSON object");
   probe->footer("Exit code 4 when an answer is missing.");
 }
@@ -267,40 +267,40 @@ ExitCode CtlCommand::show(const Session& session) const {
 }
 
 ExitCode CtlCommand::create_format(const Session& session) const {
-  ctl::create(session, ctl::FormatSpec{.id = id_,
-                                       .mode = ctl::parse_format_mode(mode_),
-                                       .widths = ctl::parse_widths(widths_)});
+  controller::create(session, controller::FormatSpec{.id = id_,
+                                                     .mode = controller::parse_format_mode(mode_),
+                                                     .widths = controller::parse_widths(widths_)});
   return ExitCode::kOk;
 }
 
 ExitCode CtlCommand::create_ev_profile(const Session& session) {
-  ev_.mode = ctl::parse_ev_mode(mode_);
+  ev_.mode = controller::parse_ev_mode(mode_);
   ev_.has_format = format_given_->count() > 0;
-  ev_.event_mask = ctl::parse_event_mask(events_);
+  ev_.event_mask = controller::parse_event_mask(events_);
   for (const std::string& field : fields_)
-    ev_.fields.push_back(ctl::parse_field(field));
+    ev_.fields.push_back(controller::parse_field(field));
   for (const std::string& word : words_)
-    ev_.evs.push_back(ctl::parse_ev(word));
-  ctl::create(session, ev_);
+    ev_.evs.push_back(controller::parse_ev(word));
+  controller::create(session, ev_);
   return ExitCode::kOk;
 }
 
 ExitCode CtlCommand::create_cc_profile(const Session& session) const {
-  ctl::CcSpec spec{.id = id_, .algorithm = ctl::parse_algorithm(algorithm_)};
+  controller::CcSpec spec{.id = id_, .algorithm = controller::parse_algorithm(algorithm_)};
   for (const std::string& setting : settings_)
-    ctl::parse_cc_setting(setting, spec.config);
-  ctl::create(session, spec);
+    controller::parse_cc_setting(setting, spec.config);
+  controller::create(session, spec);
   return ExitCode::kOk;
 }
 
 ExitCode CtlCommand::change_evs(const Session& session, mrc_ctl_ev_state state) const {
-  const auto chosen = ctl::select_evs(ctl::read_evs(session, id_), words_);
-  ctl::set_ev_states(session, id_, chosen, state);
+  const auto chosen = controller::select_evs(controller::read_evs(session, id_), words_);
+  controller::set_ev_states(session, id_, chosen, state);
   return ExitCode::kOk;
 }
 
 ExitCode CtlCommand::apply(const Session& session) const {
-  ctl::apply_setup(session, {}, ctl::read_setup(file_));
+  controller::apply_setup(session, {}, controller::read_setup(file_));
   return ExitCode::kOk;
 }
 
@@ -309,7 +309,7 @@ ExitCode CtlCommand::run() {
     if (!app->parsed()) continue;
     try {
       return action(Session(device_));
-    } catch (const ctl::CtlError& error) {
+    } catch (const controller::CtlError& error) {
       fmt::print(stderr, "mrc ctl: {}\n", error.what());
       return ExitCode::kFailed;
     }

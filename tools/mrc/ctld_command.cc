@@ -9,8 +9,8 @@
 #include <string>
 
 #include "command.h"
-#include "ctl/session.h"
-#include "ctl/setup_file.h"
+#include "controller/session.h"
+#include "controller/setup_file.h"
 #include "ctld/daemon.h"
 #include "fabric/input_error.h"
 #include "instance_lock.h"
@@ -51,7 +51,7 @@ CLI::App* CtldCommand::declare(CLI::App& program) {
 }
 
 ExitCode CtldCommand::check() const {
-  const ctl::Setup setup = ctl::read_setup(file_);
+  const controller::Setup setup = controller::read_setup(file_);
   fmt::print("{}: {}, {}, {}\n", file_, counted(setup.formats.size(), "EV format", "EV formats"),
              counted(setup.ev_profiles.size(), "EV profile", "EV profiles"),
              counted(setup.cc_profiles.size(), "CC profile", "CC profiles"));
@@ -59,17 +59,18 @@ ExitCode CtldCommand::check() const {
 }
 
 ExitCode CtldCommand::serve() const {
-  const ctl::Session session(device_);
+  const controller::Session session(device_);
   const InstanceLock lock(session.directory() + "/controller.lock");
   if (reload_) {
-    if (lock.held()) throw ctl::CtlError("no controller of " + session.device() + " is running");
+    if (lock.held())
+      throw controller::CtlError("no controller of " + session.device() + " is running");
     if (::kill(lock.holder(), SIGHUP) != 0)
-      throw ctl::CtlError(
+      throw controller::CtlError(
           fmt::format("process {} cannot be told: {}", lock.holder(), std::strerror(errno)));
     return ExitCode::kOk;
   }
   if (!lock.held()) {
-    throw ctl::CtlError(
+    throw controller::CtlError(
         fmt::format("process {} controls {} already; `mrc ctld --reload` makes it "
                     "read its file again",
                     lock.holder(), session.device()));
@@ -89,7 +90,7 @@ ExitCode CtldCommand::run() {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   try {
     return serve();
-  } catch (const ctl::CtlError& error) {
+  } catch (const controller::CtlError& error) {
     fmt::print(stderr, "mrc ctld: {}\n", error.what());
     return ExitCode::kFailed;
   }

@@ -2,36 +2,35 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
-#include "ctl/session.h"
+#include "controller/prober.h"
+#include "controller/session.h"
 #include "fabric/input_error.h"
+#include "fabric/survey.h"
 #include "fabric/topology_flags.h"
 #include "instance_lock.h"
 #include "lab/directory.h"
 #include "map/agents.h"
 #include "map/lab_fabric.h"
-#include "map/prober.h"
+#include "map/report.h"
 #include "map/results.h"
-#include "map/verdict.h"
 #include "os/interrupt.h"
 #include "text.h"
 
 namespace mrc::tool {
 namespace {
 
+using fabric::HostResults;
 using fabric::InputError;
-using map::Results;
 
 constexpr double kMaxRate = 1e6;
 constexpr unsigned kMaxCount = 10'000'000;
@@ -39,35 +38,11 @@ constexpr unsigned kMaxCount = 10'000'000;
 // Nothing could be found out. The number is that of wrong usage, which is the usual reason.
 constexpr ExitCode kCouldNotRun = ExitCode::kUsage;
 
-// Losses need many probes, so all that the window holds count; what is down is down in the last
-// look already.
-map::Verdict judge_window(const std::deque<std::vector<Results>>& looks) {
-  std::vector<Results> window;
-  for (const std::vector<Results>& look : looks)
-    window.insert(window.end(), look.begin(), look.end());
-  map::Verdict verdict = map::judge(window);
-  std::vector<fabric::Finding>& findings = verdict.diagnosis.findings;
-  for (fabric::Finding& finding : map::judge(looks.back()).diagnosis.findings) {
-    if (!finding.down()) continue;
-    std::erase_if(findings, [&](const auto& other) { return other.part == finding.part; });
-    findings.insert(findings.begin(), std::move(finding));
-  }
-  return verdict;
-}
-
-void tell_changes(const map::Verdict& verdict, std::map<std::string, bool>& known) {
-  std::map<std::string, bool> now;
-  for (const fabric::Finding& finding : verdict.diagnosis.findings) {
-    const std::string name = fabric::part_name(finding.part);
-    now[name] = finding.down();
-    const auto before = known.find(name);
-    // One that comes back is lossy for as long as the window reaches back: no news.
-    if (before == known.end() || (finding.down() && !before->second))
-      fmt::print("{} {}\n", wall_time(), map::finding_text(finding));
-  }
-  for (const auto& [name, down] : known)
-    if (!now.contains(name)) fmt::print("{} {} is healthy again\n", wall_time(), name);
-  known = std::move(now);
+void tell(const fabric::News& news) {
+  for (const fabric::Finding& finding : news.faults)
+    fmt::print("{} {}\n", wall_time(), map::finding_text(finding));
+  for (const std::string& name : news.healed)
+    fmt::print("{} {} is healthy again\n", wall_time(), name);
   std::fflush(stdout);
 }
 
@@ -85,7 +60,7 @@ class MapCommand final : public Command {
   void start_agents(map::Agents& agents) const;
   std::vector<std::string> agent_words(const fabric::TopologySpec& spec, unsigned host) const;
   fabric::TopologySpec described_fabric() const;
-  ExitCode show(const map::Verdict& verdict) const;
+  ExitCode show(const fabric::Survey& survey) const;
 
   CLI::App* app_ = nullptr;
   TopologyFlags topology_;
@@ -95,7 +70,7 @@ class MapCommand final : public Command {
   std::vector<unsigned> from_;
   unsigned host_ = 0;
   unsigned count_ = 500;
-  map::ProbeSettings probing_;
+  controller::ProbeSettings probing_;
   bool all_ = false;
   bool raw_ = false;
   bool json_ = false;
@@ -162,7 +137,7 @@ ExitCode MapCommand::probe_here() const {
   const fabric::TopologySpec spec = described_fabric();
   const fabric::Topology topology(spec);
   const fabric::Routing routing(topology);
-  const ctl::Session session(device_);
+  const controller::Session session(device_);
   if (session.port_count() != spec.planes) {
     throw InputError(fmt::format("{} has {}, the fabric has {}", session.device(),
                                  counted(session.port_count(), "port", "ports"),
@@ -172,9 +147,9 @@ ExitCode MapCommand::probe_here() const {
   const InstanceLock lock(session.directory() + "/map.lock");
   if (!lock.held())
     throw InputError(fmt::format("this host is being probed by process {} already", lock.holder()));
-  map::Prober prober(session, routing, fabric::loops_of(topology, host_, all_), probing_);
+  controller::Prober prober(session, routing, fabric::loops_of(topology, host_, all_), probing_);
   do {
-    Results results{.fabric = spec, .host = host_};
+    HostResults results{.fabric = spec, .host = host_};
     results.loops = prober.run(watch_ ? prober.rounds_in(every_s_) : count_);
     fmt::print("{}\n", map::to_line(results));
     std::fflush(stdout);
@@ -230,13 +205,13 @@ void MapCommand::start_agents(map::Agents& agents) const {
   }
 }
 
-ExitCode MapCommand::show(const map::Verdict& verdict) const {
+ExitCode MapCommand::show(const fabric::Survey& survey) const {
   if (json_) {
-    map::print_json(verdict, !watch_);
+    map::print_json(survey, !watch_);
   } else {
-    map::print_verdict(verdict);
+    map::print_survey(survey);
   }
-  return verdict.diagnosis.healthy() ? ExitCode::kOk : ExitCode::kFailed;
+  return survey.diagnosis.healthy() ? ExitCode::kOk : ExitCode::kFailed;
 }
 
 ExitCode MapCommand::ask_hosts() const {
@@ -245,32 +220,31 @@ ExitCode MapCommand::ask_hosts() const {
   start_agents(agents);
   if (watch_) return watch(agents);
   const auto results = agents.next();
-  return results ? show(map::judge(*results)) : ExitCode::kInterrupted;
+  return results ? show(fabric::survey(*results)) : ExitCode::kInterrupted;
 }
 
 // One look after the other, until a signal ends it.
 ExitCode MapCommand::watch(map::Agents& agents) const {
-  std::deque<std::vector<Results>> looks;
-  std::map<std::string, bool> known;  // what is at fault, and whether it is down
+  fabric::SurveyWindow window({.every_s = every_s_, .window_s = window_s_});
+  fabric::ChangeTracker changes;
   ExitCode code = kCouldNotRun;
   while (auto look = agents.next()) {
-    looks.push_back(std::move(*look));
-    if (static_cast<double>(looks.size() - 1) * every_s_ >= window_s_) looks.pop_front();
-    const map::Verdict verdict = judge_window(looks);
+    window.add(std::move(*look));
+    const fabric::Survey survey = window.survey();
     const bool first = code == kCouldNotRun;
     if (json_) {
-      code = show(verdict);
+      code = show(survey);
       continue;
     }
-    code = verdict.diagnosis.healthy() ? ExitCode::kOk : ExitCode::kFailed;
-    if (first && verdict.diagnosis.healthy()) fmt::print("{} healthy\n", wall_time());
-    tell_changes(verdict, known);
+    code = survey.diagnosis.healthy() ? ExitCode::kOk : ExitCode::kFailed;
+    if (first && survey.diagnosis.healthy()) fmt::print("{} healthy\n", wall_time());
+    tell(changes.update(survey.diagnosis));
   }
   return code == kCouldNotRun ? ExitCode::kInterrupted : code;
 }
 
 ExitCode MapCommand::merge() const {
-  std::vector<Results> results;
+  std::vector<HostResults> results;
   for (const std::string& name : merge_) {
     std::ifstream file;
     if (name != "-") file.open(name);
@@ -286,7 +260,7 @@ ExitCode MapCommand::merge() const {
       }
     }
   }
-  return show(map::judge(results));
+  return show(fabric::survey(results));
 }
 
 ExitCode MapCommand::run() {

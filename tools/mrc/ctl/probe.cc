@@ -3,16 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "ctl/event_queue.h"
-#include "ctl/words.h"
+#include "controller/event_queue.h"
+#include "controller/words.h"
 #include "fabric/input_error.h"
 #include "text.h"
 
@@ -22,65 +20,21 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kFirstEntropy = 0xC350;  // in the range of ephemeral source ports
-constexpr double kMaxSeconds = 3'600;
-
 struct PortResult {
   unsigned sent = 0;
   std::vector<unsigned> rtt_ns;
 };
 
-mrc_ctl_ev path_of(unsigned port, unsigned round) {
-  mrc_ctl_ev ev{};
-  const std::uint32_t entropy = kFirstEntropy + round % 1'000 * 16 + port;
-  ev.val[2] = static_cast<std::uint8_t>(entropy >> 8);
-  ev.val[3] = static_cast<std::uint8_t>(entropy & 0xFF);
-  ev.port = static_cast<std::uint8_t>(port);
-  return ev;
-}
-
-std::vector<mrc_ctl_ep_req> make_round(const Session& session, const ProbeOptions& options,
-                                       unsigned round) {
-  mrc_ctl_ep_req request{};
-  request.sgid = session.gid();
-  request.dgid = parse_gid(options.peer);
-  request.ev_fmt_mode = MRC_CTL_EV_FMT_MODE_STEV;
-  std::vector<mrc_ctl_ep_req> requests;
-  if (!options.ev.empty()) {
-    request.req_ev = parse_ev(options.ev);
-    if (options.ev.find(':', options.ev.find(':') + 1) != std::string::npos)
-      request.ev_fmt_mode = MRC_CTL_EV_FMT_MODE_SRV6;
-    requests.push_back(request);
-    return requests;
-  }
-  for (unsigned port = 1; port <= session.port_count(); ++port) {
-    if (options.port != 0 && options.port != port) continue;
-    request.req_ev = path_of(port, round);
-    request.req_id = static_cast<std::uint16_t>(port);
-    requests.push_back(request);
-  }
-  return requests;
-}
-
-void run_round(const Session& session, const ProbeOptions& options, unsigned round,
+void run_round(const controller::Session& session, const ProbeOptions& options, unsigned round,
                std::map<unsigned, PortResult>& results) {
-  std::vector<mrc_ctl_ep_req> requests = make_round(session, options, round);
-  std::vector<mrc_ctl_ep_rsp> answers(requests.size());
-  for (const mrc_ctl_ep_req& request : requests)
-    ++results[request.req_ev.port].sent;
-  int count = static_cast<int>(answers.size());
-  const auto timeout_us =
-      static_cast<std::uint32_t>(std::clamp(options.timeout_s, 0.0, kMaxSeconds) * 1e6);
-  const int error = mrc_ctl_ep_batch_send_wait(session.context(), 0, MRC_CTL_EP_OP_EV_PROBE,
-                                               requests.data(), static_cast<int>(requests.size()),
-                                               timeout_us, answers.data(), &count);
-  if (error != ETIMEDOUT) session.check(error, "probe of " + options.peer);
-  for (int i = 0; i < count; ++i) {
-    const mrc_ctl_ep_rsp& answer = answers[static_cast<std::size_t>(i)];
-    results[answer.port].rtt_ns.push_back(answer.rtt);
+  const controller::ProbeRound done = controller::probe_peer(session, options.probe, round);
+  for (const unsigned port : done.ports)
+    ++results[port].sent;
+  for (const controller::ProbeAnswer& answer : done.answers) {
+    results[answer.port].rtt_ns.push_back(answer.rtt_ns);
     if (!options.json) {
-      fmt::print("answer from {} on port {}: {}\n", options.peer, answer.port,
-                 microseconds(answer.rtt));
+      fmt::print("answer from {} on port {}: {}\n", options.probe.peer, answer.port,
+                 microseconds(answer.rtt_ns));
     }
   }
   std::fflush(stdout);
@@ -99,7 +53,8 @@ Json summary(const ProbeOptions& options, const std::map<unsigned, PortResult>& 
     }
     ports.push_back(row);
   }
-  return {{"schema", "mrc-ctl-probe"}, {"version", 1}, {"peer", options.peer}, {"ports", ports}};
+  return {
+      {"schema", "mrc-ctl-probe"}, {"version", 1}, {"peer", options.probe.peer}, {"ports", ports}};
 }
 
 void print_summary(const Json& document) {
@@ -119,14 +74,14 @@ void print_summary(const Json& document) {
 void print_event(const mrc_ctl_ev_event& event, bool json) {
   if (json) {
     const Json line = {{"profile", event.profile_id},
-                       {"ev", ev_text(event.ev, false)},
+                       {"ev", controller::ev_text(event.ev, false)},
                        {"port", event.ev.port},
-                       {"state", ev_state_text(event.state)},
+                       {"state", controller::ev_state_text(event.state)},
                        {"drop_count", event.drop_count}};
     fmt::print("{}\n", line.dump());
   } else {
     fmt::print("profile {}: EV {} is {}, {} since its last event\n", event.profile_id,
-               ev_text(event.ev, false), ev_state_text(event.state),
+               controller::ev_text(event.ev, false), controller::ev_state_text(event.state),
                counted(event.drop_count, "drop", "drops"));
   }
   std::fflush(stdout);
@@ -134,8 +89,8 @@ void print_event(const mrc_ctl_ev_event& event, bool json) {
 
 }  // namespace
 
-ExitCode probe(const Session& session, const ProbeOptions& options) {
-  if (options.port > session.port_count()) {
+ExitCode probe(const controller::Session& session, const ProbeOptions& options) {
+  if (options.probe.port > session.port_count()) {
     throw fabric::InputError(
         fmt::format("{} has ports 1 to {}", session.device(), session.port_count()));
   }
@@ -156,8 +111,8 @@ ExitCode probe(const Session& session, const ProbeOptions& options) {
   return all ? ExitCode::kOk : ExitCode::kTimeout;
 }
 
-ExitCode watch(const Session& session, const WatchOptions& options) {
-  EventQueue queue(session);
+ExitCode watch(const controller::Session& session, const WatchOptions& options) {
+  controller::EventQueue queue(session);
   const auto deadline = Clock::now() + std::chrono::duration<double>(options.seconds);
   unsigned seen = 0;
   while (options.count == 0 || seen < options.count) {

@@ -1,32 +1,25 @@
 // Probes of a peer, and the stream of EV events.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "ctl/session.h"
+#include "controller/peer_probe.h"
 #include "exit_code.h"
 
 namespace mrc::tool::ctl {
 
 struct ProbeOptions {
-  std::string peer;
-  unsigned port = 0;  // 0: all
+  controller::PeerProbe probe;
   unsigned count = 4;
   double interval_s = 0.2;
-  double timeout_s = 1;
-  std::string ev;  // a path of its own; empty: one per probe
   bool json = false;
 };
 // kTimeout when an answer is missing.
-ExitCode probe(const Session& session, const ProbeOptions& options);
+ExitCode probe(const controller::Session& session, const ProbeOptions& options);
 
 struct WatchOptions {
   unsigned count = 0;  // 0: no end
   double seconds = 0;  // 0: no end
   bool json = false;   // one object per line
 };
-ExitCode watch(const Session& session, const WatchOptions& options);
+ExitCode watch(const controller::Session& session, const WatchOptions& options);
 
 }  // namespace mrc::tool::ctl

@@ -6,15 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "ctl/profiles.h"
-#include "ctl/words.h"
+#include "controller/profiles.h"
+#include "controller/words.h"
 
 namespace mrc::tool::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json limits_of(const Session& session) {
+Json limits_of(const controller::Session& session) {
   const mrc_ctl_device_attr& attr = session.limits();
   return {{"format_profiles", attr.ev.ev_max_fmt_profiles},
           {"ev_profiles", attr.ev.ev_max_profiles},
@@ -27,7 +27,7 @@ Json limits_of(const Session& session) {
           {"cc_profiles", attr.cc.cc_max_profiles}};
 }
 
-Json ports_of(const Session& session) {
+Json ports_of(const controller::Session& session) {
   Json ports = Json::array();
   for (unsigned port = 1; port <= session.port_count(); ++port) {
     mrc_ctl_port_attr attr{};
@@ -40,7 +40,7 @@ Json ports_of(const Session& session) {
   return ports;
 }
 
-Json format_of(const Session& session, std::uint64_t id) {
+Json format_of(const controller::Session& session, std::uint64_t id) {
   std::vector<mrc_ctl_ev_fmt_field> fields(8 * MRC_CTL_EV_MAX_BYTES);
   mrc_ctl_ev_fmt_profile_attr attr{};
   attr.ev_fmt_op.op = MRC_CTL_EV_FMT_OP_QUERY_FIELDS;
@@ -55,34 +55,19 @@ Json format_of(const Session& session, std::uint64_t id) {
   for (int i = 0; i < attr.ev_fmt_op.fmt_field_count; ++i)
     widths.push_back(fields[static_cast<std::size_t>(i)].width);
   return {{"id", id},
-          {"state", profile_state_text(attr.cur_profile_state)},
-          {"mode", format_mode_text(attr.ev_fmt_mode)},
+          {"state", controller::profile_state_text(attr.cur_profile_state)},
+          {"mode", controller::format_mode_text(attr.ev_fmt_mode)},
           {"widths", widths}};
 }
 
-Json fields_of(const Session& session, std::uint64_t id) {
-  std::vector<mrc_ctl_ev_field> fields(8 * MRC_CTL_EV_MAX_BYTES);
-  mrc_ctl_ev_profile_attr attr{};
-  attr.ev_fields_op.op = MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS;
-  attr.ev_fields_op.fields = fields.data();
-  attr.ev_fields_op.field_count = static_cast<int>(fields.size());
-  session.check(
-      mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_FIELDS_OP),
-      fmt::format("EV profile {}", id));
+Json fields_of(const controller::Session& session, std::uint64_t id) {
   Json list = Json::array();
-  for (int i = 0; i < attr.ev_fields_op.field_count; ++i)
-    list.push_back(field_text(fields[static_cast<std::size_t>(i)]));
+  for (const mrc_ctl_ev_field& field : controller::read_fields(session, id))
+    list.push_back(controller::field_text(field));
   return list;
 }
 
-bool is_srv6(const Session& session, std::uint64_t format) {
-  mrc_ctl_ev_fmt_profile_attr attr{};
-  return mrc_ctl_query_ev_fmt_profile(session.context(), format, &attr,
-                                      MRC_CTL_EV_FMT_PROFILE_MODE) == 0 &&
-         attr.ev_fmt_mode == MRC_CTL_EV_FMT_MODE_SRV6;
-}
-
-Json cc_profile_of(const Session& session, std::uint64_t id) {
+Json cc_profile_of(const controller::Session& session, std::uint64_t id) {
   mrc_ctl_cc_profile_attr attr{};
   session.check(
       mrc_ctl_query_cc_profile(
@@ -92,11 +77,11 @@ Json cc_profile_of(const Session& session, std::uint64_t id) {
   Json settings = Json::object();
   if (attr.cc_config != nullptr) {
     for (const auto& [name, value] :
-         cc_values(*static_cast<const mrc_ctl_cc_nscc_cfg*>(attr.cc_config)))
+         controller::cc_values(*static_cast<const mrc_ctl_cc_nscc_cfg*>(attr.cc_config)))
       settings[name] = value;
   }
   return {{"id", id},
-          {"state", profile_state_text(attr.cur_profile_state)},
+          {"state", controller::profile_state_text(attr.cur_profile_state)},
           {"algorithm", attr.algorithm == nullptr ? "none" : attr.algorithm},
           {"settings", settings}};
 }
@@ -119,15 +104,9 @@ void print_cc(const Json& profile) {
 
 }  // namespace
 
-bool shows_addresses(const Session& session, std::uint64_t id) {
-  mrc_ctl_ev_profile_attr attr{};
-  return mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_FMT_ID) == 0 &&
-         is_srv6(session, attr.ev_fmt_profile_id) && fields_of(session, id).empty();
-}
-
-Json describe_ev_profile(const Session& session, std::uint64_t id, bool evs) {
-  if (state_of(session, Kind::kEv, id) == MRC_CTL_PROFILE_INIT)
-    throw CtlError(fmt::format("there is no EV profile {}", id));
+Json describe_ev_profile(const controller::Session& session, std::uint64_t id, bool evs) {
+  if (controller::state_of(session, controller::Kind::kEv, id) == MRC_CTL_PROFILE_INIT)
+    throw controller::CtlError(fmt::format("there is no EV profile {}", id));
   mrc_ctl_ev_profile_attr attr{};
   session.check(
       mrc_ctl_query_ev_profile(session.context(), id, &attr,
@@ -136,27 +115,29 @@ Json describe_ev_profile(const Session& session, std::uint64_t id, bool evs) {
                                    MRC_CTL_EV_PROFILE_MIN_ACTIVE | MRC_CTL_EV_PROFILE_EVENT_MASK),
       fmt::format("EV profile {}", id));
   Json profile = {{"id", id},
-                  {"state", profile_state_text(attr.cur_profile_state)},
-                  {"mode", ev_mode_text(attr.ev_mode)},
+                  {"state", controller::profile_state_text(attr.cur_profile_state)},
+                  {"mode", controller::ev_mode_text(attr.ev_mode)},
                   {"format", attr.ev_fmt_profile_id},
                   {"count", attr.ev_count},
                   {"min_active", attr.ev_min_active},
-                  {"events", event_mask_text(attr.ev_event_mask)},
+                  {"events", controller::event_mask_text(attr.ev_event_mask)},
                   {"fields", fields_of(session, id)}};
-  const bool srv6 = shows_addresses(session, id);
+  const bool srv6 = controller::shows_addresses(session, id);
   std::map<std::string, unsigned> states;
   Json list = Json::array();
-  for (const mrc_ctl_ev_op_entry& entry : read_evs(session, id)) {
-    const char* const state = entry.ev.port == 0 ? "unpopulated" : ev_state_text(entry.state);
+  for (const mrc_ctl_ev_op_entry& entry : controller::read_evs(session, id)) {
+    const char* const state =
+        entry.ev.port == 0 ? "unpopulated" : controller::ev_state_text(entry.state);
     ++states[state];
-    list.push_back({{"ev", ev_text(entry.ev, srv6)}, {"port", entry.ev.port}, {"state", state}});
+    list.push_back(
+        {{"ev", controller::ev_text(entry.ev, srv6)}, {"port", entry.ev.port}, {"state", state}});
   }
   profile["states"] = states;
   if (evs) profile["evs"] = list;
   return profile;
 }
 
-Json describe(const Session& session, bool evs) {
+Json describe(const controller::Session& session, bool evs) {
   Json document = {{"schema", "mrc-ctl-show"},     {"version", 1},
                    {"device", session.device()},   {"limits", limits_of(session)},
                    {"ports", ports_of(session)},   {"formats", Json::array()},

@@ -12,8 +12,7 @@
 #include <exception>
 #include <utility>
 
-#include "ctl/apply.h"
-#include "ctl/event_queue.h"
+#include "controller/event_queue.h"
 #include "os/descriptor.h"
 #include "text.h"
 
@@ -30,27 +29,13 @@ void say(const std::string& line) {
 
 }  // namespace
 
-Daemon::Daemon(const ctl::Session& session, std::string file)
-    : session_(&session),
-      file_(std::move(file)),
-      journal_(session.directory()),
-      current_(journal_.known()),
-      log_(session) {
+Daemon::Daemon(const controller::Session& session, std::string file)
+    : session_(&session), file_(std::move(file)), keeper_(session), log_(session) {
   apply("controls");
 }
 
 void Daemon::apply(const char* what) {
-  ctl::Setup wanted = ctl::read_setup(file_);
-  journal_.begin(file_);
-  ctl::Applied applied;
-  try {
-    applied = ctl::apply_setup(*session_, current_, wanted);
-  } catch (...) {
-    journal_.abandon();
-    throw;
-  }
-  journal_.commit();
-  current_ = std::move(wanted);
+  const controller::Applied applied = keeper_.apply(file_);
   say(fmt::format("{} {} from {}: {} created, {} removed, {} kept", what, session_->device(), file_,
                   counted(applied.created, "profile", "profiles"), applied.removed, applied.kept));
 }
@@ -77,7 +62,7 @@ void Daemon::run() {
   for (const int number : {SIGHUP, SIGINT, SIGTERM})
     ::sigaddset(&signals, number);
   const os::Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  ctl::EventQueue queue(*session_);
+  controller::EventQueue queue(*session_);
   say("listens for EV events");
   for (bool go_on = true; go_on;) {
     mrc_ctl_ev_event event{};

@@ -4,10 +4,9 @@
 
 #include <string>
 
-#include "ctl/session.h"
-#include "ctl/setup_file.h"
+#include "controller/session.h"
+#include "controller/setup_keeper.h"
 #include "ctld/event_log.h"
-#include "ctld/journal.h"
 
 namespace mrc::tool::ctld {
 
@@ -15,7 +14,7 @@ class Daemon {
  public:
   // The caller holds the device's lock. Throws CtlError or InputError when the file cannot be
   // applied; the device is then as it was.
-  Daemon(const ctl::Session& session, std::string file);
+  Daemon(const controller::Session& session, std::string file);
 
   // Until SIGTERM or SIGINT, which must be blocked in all threads, as SIGHUP must. Everything that
   // is set stays.
@@ -27,10 +26,9 @@ class Daemon {
   // False: it is time to end.
   bool on_signal(int descriptor);
 
-  const ctl::Session* session_;
+  const controller::Session* session_;
   std::string file_;
-  Journal journal_;
-  ctl::Setup current_;
+  controller::SetupKeeper keeper_;
   EventLog log_;
 };
 

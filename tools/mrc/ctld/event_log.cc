@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <span>
 
-#include "ctl/show.h"
-#include "ctl/words.h"
+#include "controller/profiles.h"
+#include "controller/words.h"
 #include "text.h"
 #include "wire/srv6.h"
 
@@ -41,13 +41,13 @@ std::string path_words(const mrc_ctl_ev& ev, bool srv6) {
 
 std::string EventLog::line(const mrc_ctl_ev_event& event) {
   ++events_;
-  const bool srv6 = ctl::shows_addresses(*session_, event.profile_id);
-  const std::string ev = ctl::ev_text(event.ev, srv6);
+  const bool srv6 = controller::shows_addresses(*session_, event.profile_id);
+  const std::string ev = controller::ev_text(event.ev, srv6);
   std::uint64_t& lost = lost_[{event.profile_id, ev}];
   lost += event.drop_count;
   return fmt::format("EV profile {}: EV {} ({}) is {}, {} lost since its last event, {} in all",
                      event.profile_id, ev, path_words(event.ev, srv6),
-                     ctl::ev_state_text(event.state),
+                     controller::ev_state_text(event.state),
                      counted(event.drop_count, "packet", "packets"), grouped(lost));
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "ctl/session.h"
+#include "controller/session.h"
 
 namespace mrc::tool::ctld {
 
@@ -15,14 +15,14 @@ std::string path_words(const mrc_ctl_ev& ev, bool srv6);
 
 class EventLog {
  public:
-  explicit EventLog(const ctl::Session& session) : session_(&session) {}
+  explicit EventLog(const controller::Session& session) : session_(&session) {}
 
   // One line, without time: profile, EV, path, state, losses since its last event and in all.
   std::string line(const mrc_ctl_ev_event& event);
   std::uint64_t events() const { return events_; }
 
  private:
-  const ctl::Session* session_;
+  const controller::Session* session_;
   std::uint64_t events_ = 0;
   std::map<std::pair<std::uint64_t, std::string>, std::uint64_t> lost_;  // by profile and EV
 };

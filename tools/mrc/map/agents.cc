@@ -59,10 +59,10 @@ void Agents::start(unsigned host, const std::vector<std::string>& words) {
   agents_.push_back(std::move(agent));
 }
 
-std::optional<std::vector<Results>> Agents::next() {
-  std::vector<Results> all;
+std::optional<std::vector<fabric::HostResults>> Agents::next() {
+  std::vector<fabric::HostResults> all;
   for (Agent& agent : agents_) {
-    std::optional<Results> results;
+    std::optional<fabric::HostResults> results;
     while (!(results = take_line(agent))) {
       const bool ended = !read_more(agent);
       if (os::Interrupt::raised()) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::vector<Results>> Agents::next() {
   return all;
 }
 
-std::optional<Results> Agents::take_line(Agent& agent) {
+std::optional<fabric::HostResults> Agents::take_line(Agent& agent) {
   for (;;) {
     const std::size_t end = agent.buffer.find('\n');
     if (end == std::string::npos) return std::nullopt;

@@ -25,7 +25,7 @@ class Agents {
 
   // One line of every agent, in the order of start(). Nothing when a signal came. Throws
   // std::runtime_error with an agent's own words when it ends without a line.
-  std::optional<std::vector<Results>> next();
+  std::optional<std::vector<fabric::HostResults>> next();
 
  private:
   struct Agent {
@@ -36,7 +36,7 @@ class Agents {
     std::string complaint;  // what it wrote that is no result
   };
 
-  static std::optional<Results> take_line(Agent& agent);
+  static std::optional<fabric::HostResults> take_line(Agent& agent);
   static bool read_more(Agent& agent);
   [[noreturn]] static void ended_early(const Agent& agent);
 

@@ -1,7 +1,6 @@
 #include "map/results.h"
 
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "fabric/input_error.h"
 
@@ -34,7 +33,7 @@ fabric::LoopResult loop_from(const Json& json, unsigned host) {
 
 }  // namespace
 
-std::string to_line(const Results& results) {
+std::string to_line(const fabric::HostResults& results) {
   const fabric::TopologySpec& spec = results.fabric;
   Json loops = Json::array();
   for (const fabric::LoopResult& result : results.loops) {
@@ -59,8 +58,8 @@ std::string to_line(const Results& results) {
       .dump();
 }
 
-Results from_line(const std::string& line) {
-  Results results;
+fabric::HostResults from_line(const std::string& line) {
+  fabric::HostResults results;
   try {
     const Json json = Json::parse(line);
     if (json.at("schema") != kSchema) throw fabric::InputError("not results of `mrc map --raw`");
@@ -82,13 +81,6 @@ Results from_line(const std::string& line) {
     if (!fabric::exists(topology, result.loop))
       throw fabric::InputError("a loop that the fabric does not have");
   return results;
-}
-
-bool same_shape(const fabric::TopologySpec& a, const fabric::TopologySpec& b) {
-  const auto shape = [](const fabric::TopologySpec& spec) {
-    return std::tuple(spec.planes, spec.hosts, spec.t0, spec.t1, spec.pods, spec.t2);
-  };
-  return shape(a) == shape(b);
 }
 
 }  // namespace mrc::tool::map

@@ -2,24 +2,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "fabric/diagnosis.h"
-#include "fabric/topology.h"
+#include "fabric/survey.h"
 
 namespace mrc::tool::map {
 
-struct Results {
-  fabric::TopologySpec fabric;
-  unsigned host = 0;
-  std::vector<fabric::LoopResult> loops;  // all of that host
-};
-
-std::string to_line(const Results& results);
+std::string to_line(const fabric::HostResults& results);
 // InputError for a line that is none, and for loops that its fabric does not have.
-Results from_line(const std::string& line);
-
-// Whether devices and cables are the same; rates and delays do not matter here.
-bool same_shape(const fabric::TopologySpec& a, const fabric::TopologySpec& b);
+fabric::HostResults from_line(const std::string& line);
 
 }  // namespace mrc::tool::map

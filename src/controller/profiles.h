@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "ctl/session.h"
+#include "controller/session.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 // `place` is where a spec was written ("fabric.toml:3:1"), for messages; it is no part of its
 // value.
@@ -60,6 +60,11 @@ void set_port(const Session& session, unsigned port, bool enabled);
 // All EVs of a profile with their states.
 std::vector<mrc_ctl_ev_op_entry> read_evs(const Session& session, std::uint64_t id);
 
+// The fields of a generated profile; none for others.
+std::vector<mrc_ctl_ev_field> read_fields(const Session& session, std::uint64_t id);
+// Whether its EVs are written as SRv6 addresses. False for a profile that does not exist.
+bool shows_addresses(const Session& session, std::uint64_t id);
+
 // Which EVs of a profile are meant: "all", "3", "8-15" (positions), "port=2", or an EV as
 // `mrc ctl show` prints it. InputError for words that mean nothing.
 std::vector<mrc_ctl_ev> select_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
@@ -67,4 +72,4 @@ std::vector<mrc_ctl_ev> select_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
 void set_ev_states(const Session& session, std::uint64_t id, const std::vector<mrc_ctl_ev>& evs,
                    mrc_ctl_ev_state state);
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

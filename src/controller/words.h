@@ -8,7 +8,7 @@
 
 #include "mrc_ctl.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 // "PORT:HEX" ("2:0001c350"), or for SRv6 "PORT:ADDRESS" and "PORT:ADDRESS+SEGMENT".
 mrc_ctl_ev parse_ev(const std::string& text);
@@ -41,4 +41,4 @@ const char* ev_state_text(mrc_ctl_ev_state state);
 
 ibv_gid parse_gid(const std::string& text);
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -1,10 +1,10 @@
 // Takes a device from one setup to another, or leaves it as it was.
 #pragma once
 
-#include "ctl/session.h"
-#include "ctl/setup_file.h"
+#include "controller/session.h"
+#include "controller/setup_file.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 struct Applied {
   unsigned created = 0;
@@ -20,4 +20,4 @@ struct Applied {
 // CtlError or InputError with the place in the file. What had been done by then is undone.
 Applied apply_setup(const Session& session, const Setup& from, const Setup& to);
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -1,4 +1,4 @@
-#include "ctl/profiles.h"
+#include "controller/profiles.h"
 
 #include <fmt/core.h>
 
@@ -7,10 +7,10 @@
 #include <charconv>
 #include <cstring>
 
-#include "ctl/words.h"
+#include "controller/words.h"
 #include "fabric/input_error.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 namespace {
 
 using fabric::InputError;
@@ -80,6 +80,13 @@ int fill_explicit(const Session& session, const EvSpec& spec) {
     if (error != 0) return error;
   }
   return 0;
+}
+
+bool is_srv6(const Session& session, std::uint64_t format) {
+  mrc_ctl_ev_fmt_profile_attr attr{};
+  return mrc_ctl_query_ev_fmt_profile(session.context(), format, &attr,
+                                      MRC_CTL_EV_FMT_PROFILE_MODE) == 0 &&
+         attr.ev_fmt_mode == MRC_CTL_EV_FMT_MODE_SRV6;
 }
 
 bool parse_positions(const std::string& word, std::size_t& first, std::size_t& last) {
@@ -277,6 +284,25 @@ std::vector<mrc_ctl_ev_op_entry> read_evs(const Session& session, std::uint64_t 
   return entries;
 }
 
+std::vector<mrc_ctl_ev_field> read_fields(const Session& session, std::uint64_t id) {
+  std::vector<mrc_ctl_ev_field> fields(8 * MRC_CTL_EV_MAX_BYTES);
+  mrc_ctl_ev_profile_attr attr{};
+  attr.ev_fields_op.op = MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS;
+  attr.ev_fields_op.fields = fields.data();
+  attr.ev_fields_op.field_count = static_cast<int>(fields.size());
+  session.check(
+      mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_FIELDS_OP),
+      named(Kind::kEv, id));
+  fields.resize(static_cast<std::size_t>(attr.ev_fields_op.field_count));
+  return fields;
+}
+
+bool shows_addresses(const Session& session, std::uint64_t id) {
+  mrc_ctl_ev_profile_attr attr{};
+  return mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_FMT_ID) == 0 &&
+         is_srv6(session, attr.ev_fmt_profile_id) && read_fields(session, id).empty();
+}
+
 std::vector<mrc_ctl_ev> select_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
                                    const std::vector<std::string>& words) {
   std::vector<mrc_ctl_ev> selected;
@@ -312,4 +338,4 @@ void set_ev_states(const Session& session, std::uint64_t id, const std::vector<m
   }
 }
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "ctl/setup_file.h"
+#include "controller/setup_file.h"
 
-namespace mrc::tool::ctld {
+namespace mrc::controller {
 
 class Journal {
  public:
@@ -15,7 +15,7 @@ class Journal {
 
   // What is to be taken for set: the file that was applied last and, if one was begun after that
   // and never finished, whatever it may have created.
-  ctl::Setup known() const;
+  Setup known() const;
 
   // Around a change. Throws std::runtime_error when nothing can be written.
   void begin(const std::string& file) const;
@@ -27,4 +27,4 @@ class Journal {
   std::string begun_;
 };
 
-}  // namespace mrc::tool::ctld
+}  // namespace mrc::controller

@@ -1,4 +1,4 @@
-#include "map/prober.h"
+#include "controller/prober.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-namespace mrc::tool::map {
+namespace mrc::controller {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -120,7 +120,7 @@ class Prober::Run {
   std::exception_ptr failure_;
 };
 
-Prober::Prober(const ctl::Session& session, const fabric::Routing& routing,
+Prober::Prober(const Session& session, const fabric::Routing& routing,
                const std::vector<fabric::Loop>& loops, const ProbeSettings& settings)
     : session_(&session), settings_(settings) {
   for (const fabric::Loop& loop : loops) {
@@ -156,4 +156,4 @@ unsigned Prober::rounds_in(double seconds) const {
   return static_cast<unsigned>(std::clamp(rounds, 1.0, 1e9));
 }
 
-}  // namespace mrc::tool::map
+}  // namespace mrc::controller

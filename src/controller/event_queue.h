@@ -1,9 +1,9 @@
 // A queue of EV events with a channel to wait at.
 #pragma once
 
-#include "ctl/session.h"
+#include "controller/session.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 class EventQueue {
  public:
@@ -26,4 +26,4 @@ class EventQueue {
   int fd_ = -1;
 };
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

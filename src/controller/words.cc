@@ -1,4 +1,4 @@
-#include "ctl/words.h"
+#include "controller/words.h"
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@
 #include "fabric/input_error.h"
 #include "wire/ip_address.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 namespace {
 
 using fabric::InputError;
@@ -301,4 +301,4 @@ ibv_gid parse_gid(const std::string& text) {
   return gid;
 }
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "ctl/session.h"
+#include "controller/session.h"
 #include "fabric/diagnosis.h"
 #include "fabric/routing.h"
 
-namespace mrc::tool::map {
+namespace mrc::controller {
 
 struct ProbeSettings {
   double rate = 1'000;   // probes a second of this host, over all its loops
@@ -18,7 +18,7 @@ struct ProbeSettings {
 class Prober {
  public:
   // All loops must be of the host whose device `session` is. They stay valid with this object.
-  Prober(const ctl::Session& session, const fabric::Routing& routing,
+  Prober(const Session& session, const fabric::Routing& routing,
          const std::vector<fabric::Loop>& loops, const ProbeSettings& settings);
 
   // Each loop `rounds` times; one that has been silent for a while, now and then only. Returns when
@@ -37,9 +37,9 @@ class Prober {
   };
   class Run;
 
-  const ctl::Session* session_;
+  const Session* session_;
   ProbeSettings settings_;
   std::vector<Target> targets_;
 };
 
-}  // namespace mrc::tool::map
+}  // namespace mrc::controller

@@ -1,4 +1,4 @@
-#include "ctld/journal.h"
+#include "controller/journal.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,13 +7,13 @@
 
 #include "fabric/input_error.h"
 
-namespace mrc::tool::ctld {
+namespace mrc::controller {
 namespace {
 
 // A file that does not read well was no setup of ours and counts as none.
-ctl::Setup read_or_nothing(const std::string& path) {
+Setup read_or_nothing(const std::string& path) {
   try {
-    if (std::filesystem::exists(path)) return ctl::read_setup(path);
+    if (std::filesystem::exists(path)) return read_setup(path);
   } catch (const fabric::InputError&) {
     return {};
   }
@@ -40,9 +40,9 @@ void add(std::vector<Spec>& to, const std::vector<Spec>& more) {
 Journal::Journal(const std::string& directory)
     : applied_(directory + "/controller.toml"), begun_(directory + "/controller.begun.toml") {}
 
-ctl::Setup Journal::known() const {
-  ctl::Setup setup = read_or_nothing(applied_);
-  const ctl::Setup begun = read_or_nothing(begun_);
+Setup Journal::known() const {
+  Setup setup = read_or_nothing(applied_);
+  const Setup begun = read_or_nothing(begun_);
   add(setup.formats, begun.formats);
   add(setup.ev_profiles, begun.ev_profiles);
   add(setup.cc_profiles, begun.cc_profiles);
@@ -69,4 +69,4 @@ void Journal::abandon() const {
   std::filesystem::remove(begun_, error);
 }
 
-}  // namespace mrc::tool::ctld
+}  // namespace mrc::controller

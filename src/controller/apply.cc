@@ -1,4 +1,4 @@
-#include "ctl/apply.h"
+#include "controller/apply.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "fabric/input_error.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 namespace {
 
 template <typename Spec>
@@ -202,4 +202,4 @@ Applied apply_setup(const Session& session, const Setup& from, const Setup& to) 
   return Transition(session, from, to).run();
 }
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -1,4 +1,4 @@
-#include "ctl/setup_file.h"
+#include "controller/setup_file.h"
 
 #include <fmt/core.h>
 
@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "ctl/words.h"
+#include "controller/words.h"
 #include "fabric/input_error.h"
 #include "fabric/toml_file.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 namespace {
 
 using fabric::InputError;
@@ -227,4 +227,4 @@ Setup read_setup(const std::string& path) {
   return setup;
 }
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

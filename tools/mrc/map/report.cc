@@ -1,14 +1,10 @@
-#include "map/verdict.h"
+#include "map/report.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
-#include "fabric/input_error.h"
 #include "text.h"
 
 namespace mrc::tool::map {
@@ -50,37 +46,6 @@ std::string share(double value) {
 
 }  // namespace
 
-Verdict judge(const std::vector<Results>& results) {
-  if (results.empty()) throw fabric::InputError("no results");
-  const auto key = [](const fabric::Loop& loop) {
-    return std::tuple(loop.host, loop.path.plane, loop.turn, loop.path.t1, loop.path.t2);
-  };
-  std::map<decltype(key({})), fabric::LoopResult> sums;
-  Verdict verdict;
-  for (const Results& part : results) {
-    if (!same_shape(part.fabric, results.front().fabric))
-      throw fabric::InputError("results of different fabrics");
-    verdict.hosts.push_back(part.host);
-    for (const fabric::LoopResult& result : part.loops) {
-      fabric::LoopResult& sum = sums[key(result.loop)];
-      sum.loop = result.loop;
-      sum.sent += result.sent;
-      sum.answered += result.answered;
-    }
-  }
-  std::sort(verdict.hosts.begin(), verdict.hosts.end());
-  verdict.hosts.erase(std::unique(verdict.hosts.begin(), verdict.hosts.end()), verdict.hosts.end());
-  std::vector<fabric::LoopResult> loops;
-  for (const auto& [name, sum] : sums) {
-    loops.push_back(sum);
-    verdict.sent += sum.sent;
-    verdict.answered += sum.answered;
-  }
-  verdict.loops = loops.size();
-  verdict.diagnosis = fabric::diagnose(fabric::Topology(results.front().fabric), loops);
-  return verdict;
-}
-
 std::string finding_text(const Finding& finding) {
   std::string text = fabric::part_name(finding.part);
   if (finding.loss > 0.999) {
@@ -96,11 +61,11 @@ std::string finding_text(const Finding& finding) {
   return text;
 }
 
-void print_verdict(const Verdict& verdict) {
-  const fabric::Diagnosis& diagnosis = verdict.diagnosis;
-  fmt::print("{}, {}: {} of {} probes answered\n", counted(verdict.hosts.size(), "host", "hosts"),
-             counted(verdict.loops, "loop", "loops"), grouped(verdict.answered),
-             grouped(verdict.sent));
+void print_survey(const fabric::Survey& survey) {
+  const fabric::Diagnosis& diagnosis = survey.diagnosis;
+  fmt::print("{}, {}: {} of {} probes answered\n", counted(survey.hosts.size(), "host", "hosts"),
+             counted(survey.loops, "loop", "loops"), grouped(survey.answered),
+             grouped(survey.sent));
   for (const Finding& finding : diagnosis.findings)
     fmt::print("  {}\n", finding_text(finding));
   if (diagnosis.healthy()) {
@@ -117,20 +82,20 @@ void print_verdict(const Verdict& verdict) {
   std::fflush(stdout);
 }
 
-void print_json(const Verdict& verdict, bool pretty) {
+void print_json(const fabric::Survey& survey, bool pretty) {
   Json findings = Json::array();
-  for (const Finding& finding : verdict.diagnosis.findings)
+  for (const Finding& finding : survey.diagnosis.findings)
     findings.push_back(finding_json(finding));
   const Json document = {{"schema", "mrc.map/1"},
                          {"time", wall_time()},
-                         {"healthy", verdict.diagnosis.healthy()},
-                         {"hosts", verdict.hosts},
-                         {"loops", verdict.loops},
-                         {"probes", verdict.sent},
-                         {"answered", verdict.answered},
+                         {"healthy", survey.diagnosis.healthy()},
+                         {"hosts", survey.hosts},
+                         {"loops", survey.loops},
+                         {"probes", survey.sent},
+                         {"answered", survey.answered},
                          {"findings", findings},
-                         {"seen", verdict.diagnosis.seen.size()},
-                         {"unseen", names(verdict.diagnosis.unseen)}};
+                         {"seen", survey.diagnosis.seen.size()},
+                         {"unseen", names(survey.diagnosis.unseen)}};
   fmt::print("{}\n", document.dump(pretty ? 2 : -1));
   std::fflush(stdout);
 }

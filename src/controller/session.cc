@@ -1,4 +1,4 @@
-#include "ctl/session.h"
+#include "controller/session.h"
 
 #include <fmt/core.h>
 #include <infiniband/verbs.h>
@@ -11,7 +11,7 @@
 #include "node/config.h"
 #include "node/node_state.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 namespace {
 
 ibv_context* open_verbs(const std::string& wanted, std::string& name) {
@@ -130,4 +130,4 @@ void Session::check(int error, const std::string& what) const {
   throw CtlError(fmt::format("{}: {}", what, why));
 }
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "ctl/profiles.h"
+#include "controller/profiles.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 // EVs that must not be used, in the words of select_evs().
 struct DenySpec {
@@ -26,4 +26,4 @@ struct Setup {
 // InputError with file and position. Ids are unique, and what is referred to is in the file.
 Setup read_setup(const std::string& path);
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

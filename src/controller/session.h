@@ -8,7 +8,7 @@
 
 #include "mrc_ctl.h"
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 // A refused call, as one line for a person.
 class CtlError : public std::runtime_error {
@@ -51,4 +51,4 @@ class Session {
   mrc_ctl_device_attr limits_{};
 };
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller

@@ -1,10 +1,10 @@
-#include "ctl/event_queue.h"
+#include "controller/event_queue.h"
 
 #include <poll.h>
 
 #include <cerrno>
 
-namespace mrc::tool::ctl {
+namespace mrc::controller {
 
 EventQueue::EventQueue(const Session& session) {
   session.check(mrc_create_comp_channel(session.context(), &channel_), "a channel for events");
@@ -34,4 +34,4 @@ void EventQueue::wait(int timeout_ms) {
   if (poll(&entry, 1, timeout_ms) > 0) acknowledge();
 }
 
-}  // namespace mrc::tool::ctl
+}  // namespace mrc::controller
