@@ -18,12 +18,12 @@
 #include <filesystem>
 
 #include "collective/exchange.h"
+#include "commands/lab/execute.h"
 #include "failure.h"
-#include "lab/attach.h"
 #include "lab/control.h"
-#include "lab/execute.h"
 #include "lab/net_namespace.h"
 #include "lab/netns_plan.h"
+#include "launch/attach.h"
 
 namespace mrc::tool {
 namespace {

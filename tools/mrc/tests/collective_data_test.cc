@@ -1,4 +1,4 @@
-#include "perf/collective_data.h"
+#include "commands/perf/collective_data.h"
 
 #include <gtest/gtest.h>
 
