@@ -15,24 +15,24 @@
 
 #include "collective/collectives.h"
 #include "collective/communicator.h"
-#include "collective/placement.h"
+#include "collective/failure.h"
+#include "collective/placement_flags.h"
 #include "network.h"
-#include "peer/failure.h"
-#include "peer/interrupt.h"
+#include "os/interrupt.h"
 #include "samples.h"
 
 namespace training {
 namespace {
 
-using mrc::tool::ExitCode;
-using mrc::tool::Failure;
-using mrc::tool::Interrupt;
-using mrc::tool::collective::Collectives;
-using mrc::tool::collective::Communicator;
-using mrc::tool::collective::CommunicatorOptions;
-using mrc::tool::collective::Element;
-using mrc::tool::collective::Memory;
-using mrc::tool::collective::PlacementFlags;
+using mrc::collective::Collectives;
+using mrc::collective::Communicator;
+using mrc::collective::CommunicatorOptions;
+using mrc::collective::Element;
+using mrc::collective::Failure;
+using mrc::collective::FailureKind;
+using mrc::collective::Memory;
+using mrc::collective::PlacementRequest;
+using mrc::os::Interrupt;
 
 constexpr unsigned kClasses = 10;
 constexpr unsigned kInputs = 64;
@@ -59,7 +59,7 @@ class Trainer {
         network_({kInputs, settings.hidden, settings.hidden / 2, kClasses}, settings.seed + 1),
         shared_(communicator.device(), (network_.parameter_count() + 1) * sizeof(float)) {
     communicator.on_look([] {
-      if (Interrupt::raised()) throw Failure("interrupted", ExitCode::kInterrupted);
+      if (Interrupt::raised()) throw Failure("interrupted", FailureKind::kInterrupted);
     });
   }
 
@@ -118,7 +118,7 @@ class Trainer {
       sum = (sum ^ std::bit_cast<std::uint32_t>(value)) * 0x100'0000'01b3;
     const auto all = static_cast<std::uint64_t>(collectives_.sum(static_cast<std::int64_t>(sum)));
     if (all != sum * communicator_.ranks())
-      throw Failure("the ranks have come to different networks", ExitCode::kWrongData);
+      throw Failure("the ranks have come to different networks", FailureKind::kWrongData);
     if (communicator_.rank() != 0) return;
     if (settings_.json) {
       fmt::print("{{\"parameters\":\"{:016x}\",\"ranks\":{}}}\n", sum, communicator_.ranks());
@@ -135,7 +135,7 @@ class Trainer {
   Memory shared_;  // gradient, and the loss behind it
 };
 
-void declare(CLI::App& app, Settings& settings, PlacementFlags& place,
+void declare(CLI::App& app, Settings& settings, PlacementRequest& place,
              CommunicatorOptions& communicator) {
   app.add_option("--steps", settings.steps, "Steps of training")->capture_default_str();
   app.add_option("--batch", settings.batch, "Samples of each rank in a step")
@@ -157,7 +157,7 @@ void declare(CLI::App& app, Settings& settings, PlacementFlags& place,
       ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86'400.0))
       ->capture_default_str();
-  place.declare(app);
+  mrc::collective::declare_placement(app, place);
 }
 
 int train(const Settings& settings, const CommunicatorOptions& options) {
@@ -176,7 +176,7 @@ int train(const Settings& settings, const CommunicatorOptions& options) {
 int run(int argc, char** argv) {
   CLI::App app{"Data-parallel training over MRC.", "mrc-training"};
   Settings settings;
-  PlacementFlags place;
+  PlacementRequest place;
   CommunicatorOptions communicator;
   declare(app, settings, place, communicator);
   try {
@@ -184,14 +184,14 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     fmt::print(stderr, "mrc-training: {} (try: mrc-training --help)\n", error.what());
-    return static_cast<int>(ExitCode::kUsage);
+    return static_cast<int>(FailureKind::kUsage);
   }
   try {
-    communicator.place = place.resolve();
+    communicator.place = mrc::collective::resolve(place);
     return train(settings, communicator);
   } catch (const Failure& failure) {
     fmt::print(stderr, "mrc-training: {}\n", failure.what());
-    return static_cast<int>(failure.code());
+    return static_cast<int>(failure.kind());
   }
 }
 

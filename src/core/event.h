@@ -2,6 +2,7 @@
 // blocks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/types.h"
@@ -11,6 +12,7 @@ namespace mrc::core {
 
 // SKIP is internal to load balancing; the other three are what the OCP API shows.
 enum class EvState : std::uint8_t { kGood, kSkip, kAssumedBad, kDenied };
+inline constexpr std::size_t kEvStateCount = 4;
 const char* ev_state_name(EvState state);
 
 enum class EventKind : std::uint8_t {

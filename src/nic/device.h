@@ -159,6 +159,12 @@ struct QpReport {
   std::string explanation;  // peer, plane, EV and path, last RTT, retries and a hint, in words
 };
 
+// What a program may know about a queue pair while it runs. Counters begin anew with a reset.
+struct QpTotals {
+  core::QpCounters counters;
+  std::array<std::uint32_t, core::kEvStateCount> paths{};  // how many are in each core::EvState
+};
+
 class QueuePair {
  public:
   virtual ~QueuePair() = default;
@@ -180,6 +186,7 @@ class QueuePair {
   virtual int post_receives(std::span<const ReceiveWork> work, std::size_t& posted) = 0;
 
   virtual QpReport report() = 0;
+  virtual int totals(QpTotals& totals) = 0;  // EIO in a child of fork
 };
 
 // --- The device ---

@@ -93,6 +93,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
   int post_sends(std::span<const SendWork> work, std::size_t& posted) override;
   int post_receives(std::span<const ReceiveWork> work, std::size_t& posted) override;
   QpReport report() override;
+  int totals(QpTotals& totals) override;
 
   void return_credits(std::uint32_t sends, std::uint32_t receives);
 

@@ -1,3 +1,5 @@
+#include <cerrno>
+#include <cstddef>
 #include <new>
 
 #include "nic/device_impl.h"
@@ -13,6 +15,22 @@ QpReport QueuePairImpl::report() {
   } catch (const std::bad_alloc&) {
     return {};
   }
+}
+
+int QueuePairImpl::totals(QpTotals& totals) {
+  if (device_->in_child()) return EIO;
+  totals = {};
+  const EngineGuard guard(*engine_);
+  const core::Endpoint& endpoint = engine_->pump().endpoint();
+  const Result<core::QpStatus> status = endpoint.query_qp(number_);
+  if (status.ok()) totals.counters = status.value().counters;
+  if (!e.paths) return 0;
+  for (unsigned i = 0; i < e.paths->profile.size(); ++i) {
+    const Result<core::EvState> state = endpoint.query_ev(number_, static_cast<EvIndex>(i));
+    // Before RTR the engine has no opinion about a path: it is as good as any.
+    ++totals.paths[static_cast<std::size_t>(state.ok() ? state.value() : core::EvState::kGood)];
+  }
+  return 0;
 }
 
 QpReport QueuePairImpl::build_report() {

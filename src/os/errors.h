@@ -30,4 +30,8 @@ constexpr int errno_of(const Status& status) {
   return EINVAL;
 }
 
+// Why a call of a C interface failed that reports by -1 and errno, or by the errno value itself;
+// 0 = it did not fail.
+inline int errno_of(int result) { return result == -1 ? errno : result; }
+
 }  // namespace mrc::os

@@ -106,6 +106,7 @@ class Generator:
             getattr(self, kind)(*rest)
         head = [
             '#include "mrc_ctl.h"',
+            '#include "openmrc_counters.h"',
             "#include <stddef.h>",
             "#ifdef __cplusplus",
             "#include <type_traits>",
@@ -161,6 +162,13 @@ class Tester:
                 run = subprocess.run([self.folder / "abi"], check=False)
                 self.expect(run.returncode == 0, f"unpopulated EV in {language}, {what}")
 
+    def check_separation(self):
+        """A program that includes the OCP headers alone may use any name of ours itself."""
+        text = ('#include "mrc_ctl.h"\nstatic int openmrc_query_qp_counters;\n'
+                "int main(void) { return openmrc_query_qp_counters; }\n")
+        compiled, errors = self.compile(text, False, [])
+        self.expect(compiled, "the OCP headers declare nothing of our own", errors)
+
     def check_refusals(self):
         empty = '#include "mrc_ctl.h"\nint main(void) { return 0; }\n'
         for macro in ["MRC_API", "MRC_VENDOR_API", "MRC_CTL_API", "MRC_CTL_VENDOR_API"]:
@@ -194,9 +202,13 @@ def main():
                            "MRC_CTL_API_VER_USED=MRC_CTL_API_VER(1,0,0)"], True, True)
         tester.check_facts(facts, "controller 1.0.0 chosen",
                            ["MRC_CTL_API_VER_USED=MRC_CTL_API_VER(1,0,0)"], False, True)
+        tester.check_separation()
         tester.check_refusals()
-        functions = sum(fact[0] == "function" for fact in facts)
-        tester.expect(functions == 41, f"{functions} functions are known")
+        functions = [fact[1] for fact in facts if fact[0] == "function"]
+        own = [name for name in functions if name.startswith("openmrc_")]
+        ocp = len(functions) - len(own)
+        tester.expect(ocp == 41, f"{ocp} functions of the OCP API are known")
+        tester.expect(len(own) == 1, f"{len(own)} functions of our own are known")
     return 1 if tester.failures else 0
 
 

@@ -62,11 +62,13 @@ class Tester:
             self.expect(not extra, f"needs nothing beyond libc and libstdc++ {sorted(extra)}")
         self.expect(soname(path) == "lib_mrc.so.1", "SONAME lib_mrc.so.1")
         shown = exported(path)
-        ours = {name for name, version, _ in shown if version == "MRC_1.0"}
-        missing = functions - ours
-        self.expect(not missing, f"all functions of the API {sorted(missing)}")
-        others = sorted(ours - functions)
-        self.expect(not others, f"no other function in MRC_1.0 {others}")
+        own = {name for name in functions if name.startswith("openmrc_")}
+        for version, wanted in [("MRC_1.0", functions - own), ("OPENMRC_1.0", own)]:
+            found = {name for name, shown_as, _ in shown if shown_as == version}
+            missing = sorted(wanted - found)
+            self.expect(not missing, f"all functions of {version} {missing}")
+            others = sorted(found - wanted)
+            self.expect(not others, f"no other function in {version} {others}")
         private = {name for name, version, _ in shown if version == "MRC_PRIVATE_1"}
         self.expect(private == PRIVATE, f"private functions {sorted(private)}")
         verbs = {name for name, version, _ in shown if not version}

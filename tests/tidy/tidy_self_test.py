@@ -27,6 +27,9 @@ class Includes(unittest.TestCase):
             ("src/sim/a.cc", "nic/device.h"),
             ("plugins/nccl/a.cc", "core/endpoint.h"),
             ("src/core/a.cc", "../wire/bth.h"),
+            ("src/collective/a.cc", "nic/device.h"),
+            ("src/controller/a.cc", "api/handles.h"),
+            ("tools/mrc/commands/perf/a.cc", "api/handles.h"),
         ]:
             self.assertTrue(messages(path, f'#include "{target}"\n'), (path, target))
 
@@ -37,6 +40,8 @@ class Includes(unittest.TestCase):
             ("src/lab/a.cc", "sim/clock.h"),
             ("tests/unit/core/a_test.cc", "sim/clock.h"),
             ("plugins/nccl/a.cc", "mrc.h"),
+            ("src/controller/a.cc", "fabric/loop.h"),
+            ("tools/mrc/commands/perf/a.cc", "collective/device.h"),
         ]:
             self.assertEqual(messages(path, f'#include "{target}"\n'), [], (path, target))
 
@@ -69,6 +74,12 @@ class Classes(unittest.TestCase):
         self.assertTrue(messages("tools/mrc/a.cc", line.replace("getenv", "secure_getenv")))
         self.assertEqual(messages(tidy.ENVIRONMENT, line), [])
         self.assertEqual(messages("src/api/a.cc", "// getenv is refused\n"), [])
+
+    def test_folders_of_tools_are_no_modules(self):
+        paths = [pathlib.PurePath(p) for p in ("tools/mrc/sim/a.cc", "tools/mrc/commands/sim/a.cc",
+                                               "tools/mrc/launch/a.cc", "tools/mrc/sim.cc")]
+        found = [p.as_posix() for p, _ in tidy.check_tool_folders(paths)]
+        self.assertEqual(found, ["tools/mrc/sim/a.cc"])
 
     def test_every_source_has_a_test_of_its_name(self):
         paths = [pathlib.PurePath(p) for p in ("src/core/a.cc", "src/core/b.cc", "src/nic/c.cc",

@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <array>
 #include <ctime>
-
-#include "wire/ip_address.h"
 
 namespace mrc::tool {
 
@@ -30,19 +28,6 @@ std::string microseconds(DurationNs ns) {
 std::string bit_rate(double bits_per_second) {
   if (bits_per_second >= 1e12) return fmt::format("{:.2f} Tb/s", bits_per_second / 1e12);
   return fmt::format("{:.0f} Gb/s", bits_per_second / 1e9);
-}
-
-std::string gid_text(const std::array<std::uint8_t, 16>& gid) {
-  // ::ffff:a.b.c.d
-  static constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255};
-  wire::IpAddress address;
-  if (std::equal(kMapped.begin(), kMapped.end(), gid.begin())) {
-    address.is_v4 = true;
-    std::copy(gid.begin() + kMapped.size(), gid.end(), address.bytes.begin());
-  } else {
-    address.bytes = gid;
-  }
-  return std::string(wire::format_address(address).view());
 }
 
 std::string wall_time() {

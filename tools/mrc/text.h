@@ -1,7 +1,6 @@
 // Numbers as people read them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -17,8 +16,6 @@ std::string counted(std::uint64_t number, const char* one, const char* many);
 std::string microseconds(DurationNs ns);
 // 2.5e12 -> "2.50 Tb/s".
 std::string bit_rate(double bits_per_second);
-// A GID, IPv4 in its usual form: "10.0.0.1", "fd00::1".
-std::string gid_text(const std::array<std::uint8_t, 16>& gid);
 // Now, as "2026-01-31T23:59:58Z".
 std::string wall_time();
 // A share as "12.3 %"; of nothing it is 0.

@@ -149,6 +149,8 @@ TEST_F(DeviceLife, AForkedChildGetsEioAndItsParentGoesOn) {
     wrong |= a.qp->to_error() == EIO ? 0 : 16;
     std::unique_ptr<CompletionQueue> cq;
     wrong |= a.device->create_completion_queue(8, nullptr, nullptr, cq) == EIO ? 0 : 32;
+    QpTotals totals;
+    wrong |= a.qp->totals(totals) == EIO ? 0 : 64;
     // Destructors leave alone what is not ours.
     a.qp.reset();
     a.cq.reset();

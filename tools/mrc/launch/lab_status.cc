@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "peer/failure.h"
+#include "failure.h"
 
 namespace mrc::tool {
 namespace {

@@ -17,13 +17,13 @@
 #include <exception>
 #include <filesystem>
 
-#include "lab/attach.h"
+#include "collective/exchange.h"
+#include "commands/lab/execute.h"
+#include "failure.h"
 #include "lab/control.h"
-#include "lab/execute.h"
 #include "lab/net_namespace.h"
 #include "lab/netns_plan.h"
-#include "peer/exchange.h"
-#include "peer/failure.h"
+#include "launch/attach.h"
 
 namespace mrc::tool {
 namespace {
@@ -74,7 +74,7 @@ void drain(const os::Descriptor& from, std::string& text) {
 
 // Where the ranks meet: at the host of rank 0, where the others can reach it.
 struct Meeting {
-  Listener listener;
+  collective::Listener listener;
   std::string address;
 };
 
@@ -86,11 +86,12 @@ Meeting open_meeting(const lab::Directory& directory, unsigned host) {
   if (!reply.ok) throw Failure(reply.text);
   const std::string& name_space = reply.text;
   if (name_space.empty())
-    return {Listener(0), lab::management_address(lab::SwitchKind::kProcess, host)};
+    return {collective::Listener(0), lab::management_address(lab::SwitchKind::kProcess, host)};
   // A socket belongs to the namespace that its maker is in at the time.
   const os::Descriptor ours(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
   lab::enter_namespace(name_space);
-  Meeting meeting{Listener(0), lab::management_address(lab::SwitchKind::kNamespace, host)};
+  Meeting meeting{collective::Listener(0),
+                  lab::management_address(lab::SwitchKind::kNamespace, host)};
   if (::setns(ours.get(), CLONE_NEWNET) != 0)
     throw Failure(fmt::format("cannot leave a namespace: {}", std::strerror(errno)));
   return meeting;

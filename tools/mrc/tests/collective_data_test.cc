@@ -1,4 +1,4 @@
-#include "perf/collective_data.h"
+#include "commands/perf/collective_data.h"
 
 #include <gtest/gtest.h>
 
@@ -80,14 +80,6 @@ TEST(BusFactor, IsThatOfNcclTests) {
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllReduce, 4), 1.5);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllGather, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Operation::kAllReduce, 1), 0);
-}
-
-TEST(Segments, AreShorterOrEmptyAtTheEnd) {
-  Buffer buffer(5 * 4);
-  std::vector<std::size_t> sizes;
-  for (unsigned i = 0; i < 4; ++i)
-    sizes.push_back(Collectives::segment_of(buffer, Element::kFloat, 4, i).size());
-  EXPECT_EQ(sizes, (std::vector<std::size_t>{8, 8, 4, 0}));
 }
 
 }  // namespace

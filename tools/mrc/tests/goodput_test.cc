@@ -1,4 +1,4 @@
-#include "demo/goodput.h"
+#include "commands/demo/goodput.h"
 
 #include <gtest/gtest.h>
 

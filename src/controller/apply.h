@@ -1,0 +1,23 @@
+// Takes a device from one setup to another, or leaves it as it was.
+#pragma once
+
+#include "controller/session.h"
+#include "controller/setup_file.h"
+
+namespace mrc::controller {
+
+struct Applied {
+  unsigned created = 0;
+  unsigned removed = 0;
+  unsigned kept = 0;
+};
+
+// `from` is what was set before by the same hand; everything else on the device is left alone, and
+// an id that is taken by it is an error. Profiles that are the same in both stay as they are;
+// others are removed and created anew, which is refused while somebody uses them. EVs that `to`
+// denies are denied whatever they were; those that only `from` denied are allowed again.
+//
+// CtlError or InputError with the place in the file. What had been done by then is undone.
+Applied apply_setup(const Session& session, const Setup& from, const Setup& to);
+
+}  // namespace mrc::controller

@@ -1,0 +1,70 @@
+#include "controller/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "support/temporary_directory.h"
+
+namespace mrc::controller {
+namespace {
+
+class JournalTest : public testing::Test {
+ protected:
+  std::string file_with_ids(const std::string& name, const std::vector<int>& ids) {
+    const std::string path = directory_ / name;
+    std::ofstream file(path);
+    for (const int id : ids)
+      file << "[[cc_profile]]\nid = " << id << "\n";
+    return path;
+  }
+  std::vector<std::uint64_t> known_ids() const {
+    std::vector<std::uint64_t> ids;
+    const controller::Setup known = journal_.known();
+    for (const CcSpec& spec : known.cc_profiles)
+      ids.push_back(spec.id);
+    return ids;
+  }
+  using Ids = std::vector<std::uint64_t>;
+
+  test::TemporaryDirectory directory_;
+  Journal journal_{directory_.path()};
+};
+
+TEST_F(JournalTest, NothingIsKnownAtFirst) { EXPECT_EQ(known_ids(), Ids{}); }
+
+TEST_F(JournalTest, WhatWasAppliedIsKnown) {
+  journal_.begin(file_with_ids("wanted.toml", {1, 2}));
+  journal_.commit();
+  EXPECT_EQ(known_ids(), (Ids{1, 2}));
+}
+
+TEST_F(JournalTest, WhatWasBegunMayBeThereAsWell) {
+  journal_.begin(file_with_ids("first.toml", {1, 2}));
+  journal_.commit();
+  journal_.begin(file_with_ids("second.toml", {2, 3}));
+  EXPECT_EQ(known_ids(), (Ids{1, 2, 3}));
+}
+
+TEST_F(JournalTest, WhatWasAbandonedIsForgotten) {
+  journal_.begin(file_with_ids("first.toml", {1}));
+  journal_.commit();
+  journal_.begin(file_with_ids("second.toml", {2}));
+  journal_.abandon();
+  EXPECT_EQ(known_ids(), (Ids{1}));
+}
+
+TEST_F(JournalTest, ABrokenFileCountsAsNone) {
+  std::ofstream(directory_ / "controller.toml") << "[[cc_profile";
+  EXPECT_EQ(known_ids(), Ids{});
+}
+
+TEST_F(JournalTest, WhatCannotBeWrittenIsAnError) {
+  EXPECT_THROW(journal_.begin(directory_ / "missing.toml"), std::runtime_error);
+  EXPECT_THROW(journal_.commit(), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace mrc::controller
