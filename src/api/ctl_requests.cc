@@ -104,12 +104,11 @@ struct Batch {
 int send_and_wait(mrc_context* context, const Batch& batch) {
   nic::Device& device = *context->device;
   if (const int error = device.node().may_update(); error != 0) return error;
-  const bool control_class = batch.dscp == device.config().dscp.control;
   std::vector<nic::EndpointRequest> requests(batch.requests.size());
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const int error = make_request(device, batch.op, batch.requests[i], requests[i]);
     if (error != 0) return error;
-    requests[i].control_class = control_class;
+    requests[i].dscp = batch.dscp;
   }
   std::vector<nic::EndpointAnswer> answers;
   const int result = device.endpoint_requests(requests, batch.timeout_ns, answers);

@@ -298,9 +298,9 @@ std::vector<mrc_ctl_ev_field> read_fields(const Session& session, std::uint64_t 
   attr.ev_fields_op.op = MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS;
   attr.ev_fields_op.fields = fields.data();
   attr.ev_fields_op.field_count = static_cast<int>(fields.size());
-  session.check(
-      mrc_ctl_query_ev_profile(session.context(), id, &attr, MRC_CTL_EV_PROFILE_EV_FIELDS_OP),
-      named(Kind::kEv, id));
+  session.check(os::errno_of(mrc_ctl_query_ev_profile(session.context(), id, &attr,
+                                                      MRC_CTL_EV_PROFILE_EV_FIELDS_OP)),
+                named(Kind::kEv, id));
   fields.resize(static_cast<std::size_t>(attr.ev_fields_op.field_count));
   return fields;
 }

@@ -224,13 +224,13 @@ struct EndpointRequest {
   wire::EvValue ev;
   bool port_status = false;  // otherwise an EV probe
   PortMask ports;
-  bool control_class = false;  // not with the data
+  std::uint8_t dscp = 0;  // of the request
 };
 struct EndpointAnswer {
   std::uint16_t id = 0;
-  PortId port{1};
+  PortId port{1};  // it arrived on
   DurationNs rtt_ns = 0;
-  bool service_time_subtracted = false;
+  bool service_time_subtracted = false;  // the peer told how long it took to answer
 };
 
 struct DeviceLimits {

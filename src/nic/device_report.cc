@@ -112,19 +112,14 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
     const TimeNs now = Engine::clock();
     const wire::EndpointOp op =
         request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe;
-    std::uint32_t entropy = entropy_of(request.kind, request.ev);
-    const bool srv6 = is_srv6(request.kind) && !request.port_status;
-    if (srv6 || request.port_status) entropy = lead.random().next32() | 0xC000;
+    const bool srv6 = is_srv6(request.kind);
+    const std::uint32_t entropy =
+        srv6 ? lead.random().next32() | 0xC000 : entropy_of(request.kind, request.ev);
     const Result<std::uint32_t> path = backend.prepare_path(request.port, entropy);
     if (!path.ok()) return os::errno_of(path.status());
     std::uint16_t id = 0;
-    if (!lead.requests().add({.peer = peer,
-                              .port = request.port,
-                              .op = op,
-                              .user_id = request.id,
-                              .sent_at = now,
-                              .batch = &batch},
-                             id)) {
+    if (!lead.requests().add(
+            {.peer = peer, .op = op, .user_id = request.id, .sent_at = now, .batch = &batch}, id)) {
       return ENOMEM;
     }
     wire::Packet packet;
@@ -134,9 +129,10 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
     const Route route{.peer = peer,
                       .port = request.port,
                       .entropy = path.value(),
-                      .srv6 = srv6 ? &request.ev : nullptr};
-    backend.send(route,
-                 request.control_class ? core::TrafficClass::kControl : core::TrafficClass::kNoTrim,
+                      .srv6 = srv6 ? &request.ev : nullptr,
+                      .dscp = request.dscp};
+    const bool with_control = request.dscp == config_.dscp.control;
+    backend.send(route, with_control ? core::TrafficClass::kControl : core::TrafficClass::kNoTrim,
                  packet, {});
   }
   backend.flush();

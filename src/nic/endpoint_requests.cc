@@ -20,21 +20,21 @@ void EndpointRequests::forget(const RequestBatch& batch) {
   std::erase_if(pending_, [&](const auto& entry) { return entry.second.batch == &batch; });
 }
 
-bool EndpointRequests::settle(TimeNs now, const wire::IpAddress& gid, const wire::Packet& packet) {
+bool EndpointRequests::settle(TimeNs now, const Received& received, const wire::Packet& packet) {
   const auto* response = std::get_if<wire::EndpointResponse>(&packet.body);
   const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
   const auto found = pending_.find(id);
   if (response == nullptr || found == pending_.end()) return false;
   const Pending pending = found->second;
-  if (pending.op != response->op || pending.peer.gid != gid) return false;
+  if (pending.op != response->op || pending.peer.gid != received.gid) return false;
   pending_.erase(found);
   const std::lock_guard lock(pending.batch->mutex);
   // Room was reserved when the batch was made.
   pending.batch->answers->push_back(
       {.id = pending.user_id,
-       .port = pending.port,
+       .port = received.port,
        .rtt_ns = core::round_trip(now, pending.sent_at, response->timestamp_ticks),
-       .service_time_subtracted = true});
+       .service_time_subtracted = response->timestamp_ticks != core::ticks_at(pending.sent_at)});
   if (--pending.batch->missing == 0) pending.batch->answered.notify_all();
   return true;
 }

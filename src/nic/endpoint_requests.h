@@ -34,7 +34,6 @@ class EndpointRequests {
  public:
   struct Pending {
     PeerName peer;
-    PortId port{1};
     wire::EndpointOp op{};
     std::uint16_t user_id = 0;
     TimeNs sent_at = 0;
@@ -46,7 +45,7 @@ class EndpointRequests {
   // Forgets what a batch still waits for.
   void forget(const RequestBatch& batch);
   // True when the response answers one of ours; it is then settled.
-  bool settle(TimeNs now, const wire::IpAddress& gid, const wire::Packet& packet);
+  bool settle(TimeNs now, const Received& received, const wire::Packet& packet);
 
   // The engine's own requests.
   void note_sent(std::uint16_t id, const Address& destination) {

@@ -39,7 +39,7 @@ void PumpReceive::on_received(const Received& received) {
     return;
   }
   if (packet.bth.opcode == wire::Opcode::kEndpointResponse &&
-      state_.requests.settle(state_.now, received.gid, packet)) {
+      state_.requests.settle(state_.now, received, packet)) {
     return;
   }
   // A receive posted before the peer could send this counts, even if its doorbell is still ringing.

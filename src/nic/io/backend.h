@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,6 +47,8 @@ struct Route {
   PortId port{1};
   std::uint32_t entropy = 0;
   const wire::EvValue* srv6 = nullptr;  // carrier and segment; none: plain addressing
+  // Of a packet whose DSCP was asked for; otherwise that of its traffic class.
+  std::optional<std::uint8_t> dscp;
 };
 
 struct Received {

@@ -29,9 +29,11 @@ constexpr wire::Ecn ecn_of(core::TrafficClass traffic_class) {
 }
 
 // DSCP and ECN as the one byte that IPv4 calls type of service and IPv6 traffic class.
+constexpr std::uint8_t traffic_byte(std::uint8_t dscp, wire::Ecn ecn) {
+  return static_cast<std::uint8_t>(dscp << 2 | static_cast<unsigned>(ecn));
+}
 constexpr std::uint8_t traffic_byte(const wire::DscpMap& map, core::TrafficClass traffic_class) {
-  return static_cast<std::uint8_t>(dscp_of(map, traffic_class) << 2 |
-                                   static_cast<unsigned>(ecn_of(traffic_class)));
+  return traffic_byte(dscp_of(map, traffic_class), ecn_of(traffic_class));
 }
 
 constexpr core::TrimState trim_state(wire::TrimMark mark) {

@@ -18,7 +18,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import programs  # noqa: E402  (found through the line above)
 
 PROGRAM = """
+#include <errno.h>
 #include <mrc.h>
+#include <openmrc_counters.h>
 #include <stdio.h>
 int main(void) {
   int count = 0;
@@ -26,6 +28,7 @@ int main(void) {
   struct ibv_device** list = ibv_get_device_list(&count);
   mrc_query_version(&version, NULL, NULL, NULL);
   if (list == NULL || count == 0 || version != MRC_API_CURRENT_VERSION) return 1;
+  if (openmrc_query_qp_counters(NULL, NULL) != EINVAL) return 1;
   puts(ibv_get_device_name(list[0]));
   ibv_free_device_list(list);
   return 0;

@@ -14,9 +14,14 @@ namespace mrc::controller {
 namespace {
 
 constexpr std::uint64_t kProfile = 7;
+constexpr std::uint64_t kFormat = 1;  // of somebody else, and there all the time
 
 EvSpec profile_of(std::uint64_t id, const std::vector<const char*>& evs) {
-  EvSpec spec{.id = id, .mode = MRC_CTL_EV_MODE_EXP};
+  EvSpec spec{.id = id,
+              .mode = MRC_CTL_EV_MODE_EXP,
+              .has_format = true,
+              .format = kFormat,
+              .min_active = 1};
   for (const char* const ev : evs)
     spec.evs.push_back(parse_ev(ev));
   return spec;
@@ -31,12 +36,15 @@ controller::Setup setup_of(std::vector<EvSpec> profiles, std::vector<DenySpec> d
 
 class Apply : public testing::Test {
  protected:
-  Apply() : node_(api_test::PrivateNode::instance()), session_("") {}
+  Apply() : node_(api_test::PrivateNode::instance()), session_("") {
+    create(session_, FormatSpec{.id = kFormat, .widths = {16, 16}});
+  }
   void TearDown() override {
     for (const std::uint64_t id : session_.ev_ids())
       remove(session_, Kind::kEv, id);
     for (const std::uint64_t id : session_.cc_ids())
       remove(session_, Kind::kCc, id);
+    remove(session_, Kind::kFormat, kFormat);
   }
 
   std::string states_of(std::uint64_t id) const {
@@ -124,7 +132,8 @@ TEST_F(Apply, AFailureAtTheEndUndoesEverything) {
 TEST_F(Apply, AKeeperKnowsWhatAnEarlierOneHasSet) {
   const test::TemporaryDirectory directory;
   const std::string file = directory / "controller.toml";
-  std::ofstream(file) << "[[ev_profile]]\nid = 7\nmode = \"explicit\"\nevs = [\"1:00000001\"]\n";
+  std::ofstream(file) << "[[ev_profile]]\nid = 7\nmode = \"explicit\"\nformat = 1\n"
+                         "min_active = 1\nevs = [\"1:00000001\"]\n";
   EXPECT_EQ(SetupKeeper(session_).apply(file).created, 1U);
   EXPECT_EQ(SetupKeeper(session_).apply(file).kept, 1U);
   std::ofstream(file) << "[[cc_profile]]\nid = 3\n";

@@ -308,6 +308,21 @@ TEST(UdpBackend, WhatLeavesIsAFrameOfOursWithItsClass) {
   }
 }
 
+// A controller's probes carry the DSCP it asked for, whatever class they are in.
+TEST(UdpBackend, ADscpThatWasAskedForIsCarried) {
+  const node::DeviceConfig config = private_device(1, 1);
+  const auto backend = must_open(config);
+  const PlainSocket far(private_address(0, 9), config.udp_port);
+  Route route{.peer = {.gid = private_address(0, 9)}, .port = PortId{1}};
+  route.entropy = backend->prepare_path(PortId{1}, 0xC500).value();
+  for (const std::uint8_t dscp : {0, 10, 46, 63}) {
+    route.dscp = dscp;
+    send_bytes(*backend, route, write_packet(1, 8), pattern(8), core::TrafficClass::kNoTrim);
+    backend->flush();
+    EXPECT_EQ(far.receive().traffic_byte >> 2, dscp);
+  }
+}
+
 TEST(UdpBackend, ReadsMarksTrimsAndBrokenChecksums) {
   const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);

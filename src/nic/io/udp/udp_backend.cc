@@ -324,7 +324,8 @@ void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
     ++counters_.send_refused;
     return;
   }
-  const std::uint8_t traffic = traffic_byte(config_.dscp, traffic_class);
+  const std::uint8_t traffic = route.dscp ? traffic_byte(*route.dscp, ecn_of(traffic_class))
+                                          : traffic_byte(config_.dscp, traffic_class);
   const bool may_join = planes_[cached->flow.plane].segmentation;
   if (batch_.append(cached->flow, traffic, packet, payload, may_join)) return;
   flush();

@@ -246,7 +246,7 @@ wire::FrameHeader WireBackend::header_for(const Route& route,
   header.source_mac = mac_of(gid_, route.port);
   header.source = gid_;
   header.destination = route.peer.gid;
-  header.dscp = dscp_of(config_.dscp, traffic_class);
+  header.dscp = route.dscp.value_or(dscp_of(config_.dscp, traffic_class));
   header.ecn = ecn_of(traffic_class);
   header.entropy = route.entropy;
   header.outer.source = gid_;
