@@ -41,28 +41,8 @@ LARGE_CLASSES = {
 ENVIRONMENT = "src/os/environment.cc"
 GETENV = re.compile(r"\b(secure_)?getenv\b")
 
-# Modules in which every .cc has a test of its name, and what tests the others.
+# Modules in which every .cc has a test of its name.
 MIRRORED = {"core", "fabric"}
-TESTED_ELSEWHERE = {
-    "src/core/endpoint_ops.cc": "port_status_test.cc, tests/script/cases/endpoint",
-    "src/core/endpoint_qp.cc": "state_table_test.cc, tests/script/cases/lifecycle",
-    "src/core/endpoint_rx.cc": "tests/script/cases/sack, hostile",
-    "src/core/endpoint_tx.cc": "tests/script/cases/paths",
-    "src/core/event.cc": "tests/script",
-    "src/core/feedback.cc": "tests/script/cases/sack, nack",
-    "src/core/probes.cc": "probe_table_test.cc, tests/script/cases/paths",
-    "src/core/requester.cc": "send_test.cc, tests/script/cases/segmentation, retry",
-    "src/core/resend.cc": "loss_detector_test.cc, tests/script/cases/loss",
-    "src/core/responder.cc": "tests/script/cases/placement, immediate, window",
-    "src/core/work.cc": "tests/script",
-    "src/core/cc/congestion.cc": "nscc_test.cc",
-    "src/core/cc/none.cc": "cc_none_test.cc",
-    "src/core/cc/nscc_parameters.cc": "nscc_test.cc",
-    "src/fabric/fault_parse.cc": "fault_plan_test.cc",
-    "src/fabric/node_text.cc": "export_test.cc",
-    "src/fabric/toml_file.cc": "topology_file_test.cc",
-    "src/fabric/topology_options.cc": "tests of tools/mrc",
-}
 
 # What each module may include besides itself.
 CORE = {"base", "wire", "core"}
@@ -157,11 +137,8 @@ def check_mirrors(files):
         if path.parts[0] != "src" or path.parts[1] not in MIRRORED or path.suffix != ".cc":
             continue
         test = f"tests/unit/{path.parts[1]}/{path.stem}_test.cc"
-        listed = path.as_posix() in TESTED_ELSEWHERE
-        if test not in tests and not listed:
+        if test not in tests:
             yield path, f"no test {test}"
-        if test in tests and listed:
-            yield path, f"has {test} and need not be listed as tested elsewhere"
 
 
 def check_text(path, text):
