@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "base/prng.h"
-#include "core/event.h"
-#include "core/work.h"
 
 namespace mrc::core {
 namespace {
@@ -100,23 +96,6 @@ TEST(EvProfile, KnowsItsPortsAndDenials) {
   EXPECT_FALSE(profile.entry(EvIndex{2}).denied);
   profile.set_denied(EvIndex{2}, true);
   EXPECT_TRUE(profile.entry(EvIndex{2}).denied);
-}
-
-TEST(Names, DifferBetweenValuesAndCoverThemAll) {
-  std::vector<std::string_view> names;
-  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(EvState::kDenied); ++i) {
-    names.emplace_back(ev_state_name(EvState{i}));
-  }
-  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(EventKind::kAccessRefused); ++i) {
-    names.emplace_back(event_kind_name(EventKind{i}));
-  }
-  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(CompletionStatus::kLocalProtection);
-       ++i) {
-    names.emplace_back(completion_status_name(CompletionStatus{i}));
-  }
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
-  EXPECT_EQ(std::find(names.begin(), names.end(), "unknown"), names.end());
 }
 
 }  // namespace

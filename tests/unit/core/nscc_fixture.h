@@ -26,6 +26,17 @@ inline CcEnvironment environment(std::uint64_t gigabits = 400, std::uint32_t pee
           .hints = {.remote_recv_peers = peers}};
 }
 
+inline NsccGains gains_of(const CcProfile& profile, std::uint64_t gigabits, std::uint32_t mtu,
+                          const QpHints& hints = {}) {
+  const std::uint64_t bits = gigabits * kGigabit;
+  return derive_gains(make_settings(profile, mtu, hints),
+                      {.bits_per_second = bits,
+                       .full_bits_per_second = bits,
+                       .base_rtt_ns = profile.nscc.base_rtt_ns});
+}
+
+inline double from_q16(std::uint64_t value) { return static_cast<double>(value) / kOneQ16; }
+
 inline Nscc make_nscc(const CcProfile& profile = two_tier()) {
   return Nscc(profile, environment());
 }

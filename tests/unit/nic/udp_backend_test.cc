@@ -255,8 +255,9 @@ TEST(UdpBackend, CarriesIpv6WithTheFlowLabel) {
     ASSERT_TRUE(entropy.ok());
     EXPECT_TRUE(carried.insert(entropy.value()).second) << "another path";
     // Where the kernel grants no label, the source port tells the second from the first.
-    if (entropy.value() >> 16 != 0 || wish != 0x1234'C400U)
+    if (entropy.value() >> 16 != 0 || wish != 0x1234'C400U) {
       EXPECT_EQ(entropy.value() & 0xFFFF, wish & 0xFFFF);
+    }
     const Route route = route_to(*peer, config.planes[0].address, 1, entropy.value());
     for (std::uint32_t i = 0; i < 30; ++i)
       send_bytes(*opened.backend, route, write_packet(i, 3000), bytes);

@@ -49,10 +49,5 @@ TEST(NoCongestionControl, UnknownBaseRttStartsAtTheReference) {
   EXPECT_EQ(make_none()->base_rtt_ns(), kDefaultBaseRttNs);
 }
 
-TEST(MakeController, ChoosesTheAlgorithmOfTheProfile) {
-  const auto nscc = make_controller({}, {.bits_per_second = 100'000'000'000, .mtu_bytes = 4'160});
-  EXPECT_LT(nscc->window_bytes(), make_none()->window_bytes());
-}
-
 }  // namespace
 }  // namespace mrc::core
