@@ -185,7 +185,8 @@ static void explicit_stev(struct mrc_context* mrc, unsigned ports) {
     evs[i].val[3] = (uint8_t)i;
     evs[i].port = (uint8_t)(i % ports + 1);
   }
-  EXPECT(ev_state(mrc, EV_STEV_EXP, MRC_CTL_PROFILE_ONLINE) == EINVAL); /* nothing listed yet */
+  /* Nothing is listed yet. */
+  EXPECT(ev_state(mrc, EV_STEV_EXP, MRC_CTL_PROFILE_ONLINE) == -1 && errno == EINVAL);
   fill(mrc, EV_STEV_EXP, evs, count);
   CHECK(ev_state(mrc, EV_STEV_EXP, MRC_CTL_PROFILE_ONLINE));
   printf("profile %d: %u explicit structured EVs\n", EV_STEV_EXP, count);
@@ -251,7 +252,8 @@ static void deny_range(struct mrc_context* mrc) {
   for (int i = 0; i < denied; ++i)
     EXPECT(some[i].state == MRC_CTL_EV_DENIED);
   some[0].ev.val[0] = 0x77;
-  EXPECT(ev_operation(mrc, EV_STEV_EXP, MRC_CTL_EV_OP_QUERY_EV_STATE, some, 1) == ENOENT);
+  EXPECT(ev_operation(mrc, EV_STEV_EXP, MRC_CTL_EV_OP_QUERY_EV_STATE, some, 1) == -1 &&
+         errno == ENOENT);
   printf("profile %d: %d EVs denied\n", EV_STEV_EXP, denied);
 }
 

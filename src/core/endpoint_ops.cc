@@ -70,7 +70,7 @@ void Endpoint::Impl::report_ports_of(std::uint32_t peer_slot) {
 void Endpoint::Impl::apply_ports_of(std::uint32_t peer_slot) {
   for (std::uint32_t slot = peers[peer_slot].first_qp; slot != kNoSlot;) {
     Qp& qp = *qps[slot];
-    slot = qp.next_of_peer;
+    slot = qp.of_peer.next;
     if (qp.state == QpState::kInit) continue;
     apply_ports(qp);
     after_event(qp);
@@ -98,7 +98,7 @@ bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool an
                                         TxPacket& out) {
   for (std::uint32_t tries = std::min(peer.users, kStatusLookahead); tries > 0; --tries) {
     const std::uint32_t last = peer.status_qp;
-    peer.status_qp = last == kNoSlot ? peer.first_qp : qps[last]->next_of_peer;
+    peer.status_qp = last == kNoSlot ? peer.first_qp : qps[last]->of_peer.next;
     if (peer.status_qp == kNoSlot) peer.status_qp = peer.first_qp;
     Qp& qp = *qps[peer.status_qp];
     out = {};

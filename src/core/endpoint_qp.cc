@@ -187,37 +187,38 @@ Status Endpoint::destroy_qp(QpNumber number) {
 
 // --- Peers ---
 
+// The group comes first: memory for it may be exhausted, and then nothing has changed.
 Status Endpoint::Impl::attach_peer(Qp& qp) {
   std::uint32_t slot = peer_index.find(qp.rtr.remote);
-  if (slot == kNoSlot) {
+  const bool is_new = slot == kNoSlot;
+  if (is_new) {
     for (slot = 0; slot < peers.size() && peers[slot].users > 0; ++slot) {
     }
     if (slot == peers.size()) return {ErrorCode::kNoSpace, "no room for another peer"};
     peers[slot] = {};
     peers[slot].address = qp.rtr.remote;
-    peer_index.insert(qp.rtr.remote, slot);
   }
   Peer& peer = peers[slot];
+  qp.group = &group_for(qp.init, peer);
+  ++qp.group->users;
+  if (is_new) peer_index.insert(qp.rtr.remote, slot);
   qp.peer = slot;
-  qp.previous_of_peer = peer.last_qp;
-  qp.next_of_peer = kNoSlot;
-  (peer.last_qp == kNoSlot ? peer.first_qp : qps[peer.last_qp]->next_of_peer) = qp.slot;
+  qp.of_peer = {.next = kNoSlot, .previous = peer.last_qp};
+  (peer.last_qp == kNoSlot ? peer.first_qp : qps[peer.last_qp]->of_peer.next) = qp.slot;
   peer.last_qp = qp.slot;
   ++peer.users;
   ++peer.live;
-  qp.group = &group_for(qp.init, peer);
-  ++qp.group->users;
   if (ports.forget_old(slot, events.time(), peer.live > 1)) apply_ports_of(slot);
   if (!(ports.ours() == PortMask::first(config.port_count))) ports.announce(slot);
   return {};
 }
 
-// One that serves it already, one that nobody uses any more, or a new one.
+// One that serves it already, one of the same algorithm that nobody uses any more, or a new one.
 CcGroup& Endpoint::Impl::group_for(const QpInit& init, Peer& peer) {
   CcGroup* unused = nullptr;
   for (const auto& group : peer.groups) {
     if (group->serves(init)) return *group;
-    if (group->users == 0) unused = group.get();
+    if (group->users == 0 && group->profile.algorithm == init.cc.algorithm) unused = group.get();
   }
   if (unused == nullptr) {
     unused = peer.groups.emplace_back(std::make_unique<CcGroup>()).get();
@@ -256,10 +257,10 @@ void Endpoint::Impl::detach_peer(Qp& qp) {
   if (qp.peer == kNoSlot) return;
   const std::uint32_t slot = std::exchange(qp.peer, kNoSlot);
   Peer& peer = peers[slot];
-  const std::uint32_t next = qp.next_of_peer;
-  const std::uint32_t previous = qp.previous_of_peer;
-  (previous == kNoSlot ? peer.first_qp : qps[previous]->next_of_peer) = next;
-  (next == kNoSlot ? peer.last_qp : qps[next]->previous_of_peer) = previous;
+  const std::uint32_t next = qp.of_peer.next;
+  const std::uint32_t previous = qp.of_peer.previous;
+  (previous == kNoSlot ? peer.first_qp : qps[previous]->of_peer.next) = next;
+  (next == kNoSlot ? peer.last_qp : qps[next]->of_peer.previous) = previous;
   if (peer.status_qp == qp.slot) peer.status_qp = previous;
   --std::exchange(qp.group, nullptr)->users;
   if (--peer.users > 0) return;

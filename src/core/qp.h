@@ -66,9 +66,12 @@ class Qp final : public PathObserver {
 
   // Links into the endpoint's tables; kNoSlot before RTR.
   std::uint32_t peer = kNoSlot;
-  CcGroup* group = nullptr;              // of that peer
-  std::uint32_t next_of_peer = kNoSlot;  // the queue pairs of one peer, in the order they came
-  std::uint32_t previous_of_peer = kNoSlot;
+  CcGroup* group = nullptr;  // of that peer
+  // The queue pairs of one peer, in the order they came.
+  struct Neighbours {
+    std::uint32_t next = kNoSlot;
+    std::uint32_t previous = kNoSlot;
+  } of_peer;
 
   TimeNs acknowledged_at = 0;     // when the last transport ACK left
   TimeNs copies_again_at = 0;     // when an answer may go out in several copies again

@@ -174,9 +174,6 @@ void check_bad_making(const Target& t) {
   expect_refusal(core::Endpoint::create(config).status(), "an endpoint without ports");
   config.port_count = kMaxPorts + 1;
   expect_refusal(core::Endpoint::create(config).status(), "an endpoint with 17 ports");
-  const core::EvEntry entry{.entropy = 7, .port = PortId{1}, .denied = false};
-  const core::EvEntry twice[] = {entry, entry};
-  expect_refusal(core::EvProfile::create(twice).status(), "a profile that names an EV twice");
   expect_refusal(core::EvProfile::create({}).status(), "a profile without EVs");
   const core::EvEntry astray[] = {{.entropy = 7, .port = kNoPort, .denied = false}};
   expect_refusal(core::EvProfile::create(astray).status(), "an EV on port 0");

@@ -33,7 +33,7 @@ LARGE_CLASSES = {
     "Rotation": (20, 50, "half of the methods are one line"),
     "SendWindow": (20, 43, "two orders over one array of records, each with its own questions"),
     "Nscc": (31, 40, "the published algorithm with its own names"),
-    "QueuePairImpl": (20, 42, "both sides of the lock between program and engine"),
+    "QueuePairImpl": (20, 43, "both sides of the lock between program and engine"),
     "Simulation": (21, 40, "owner of a run and of all that takes part in it"),
 }
 
