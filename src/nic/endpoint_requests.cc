@@ -29,12 +29,18 @@ bool EndpointRequests::settle(TimeNs now, const Received& received, const wire::
   if (pending.op != response->op || pending.peer.gid != received.gid) return false;
   pending_.erase(found);
   const std::lock_guard lock(pending.batch->mutex);
+  // A peer whose clock was read before the request came tells more than there was: then, as when it
+  // tells nothing, the round trip stands as it is.
+  const DurationNs without_service =
+      core::round_trip(now, pending.sent_at, response->timestamp_ticks);
+  const bool told =
+      without_service > 0 && response->timestamp_ticks != core::ticks_at(pending.sent_at);
   // Room was reserved when the batch was made.
   pending.batch->answers->push_back(
       {.id = pending.user_id,
        .port = received.port,
-       .rtt_ns = core::round_trip(now, pending.sent_at, response->timestamp_ticks),
-       .service_time_subtracted = response->timestamp_ticks != core::ticks_at(pending.sent_at)});
+       .rtt_ns = told ? without_service : std::max<DurationNs>(now - pending.sent_at, 1),
+       .service_time_subtracted = told});
   if (--pending.batch->missing == 0) pending.batch->answered.notify_all();
   return true;
 }

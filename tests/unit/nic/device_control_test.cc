@@ -176,7 +176,6 @@ TEST_F(DeviceControl, ProbesAnswerWithTheirRoundTrip) {
   for (const EndpointAnswer& answer : answers) {
     ids.insert(answer.id);
     EXPECT_GT(answer.rtt_ns, 0);
-    EXPECT_TRUE(answer.service_time_subtracted);
   }
   EXPECT_EQ(ids.size(), 8U);
 

@@ -62,6 +62,12 @@ TEST_F(EndpointRequestsTest, AToldServiceTimeIsTakenOut) {
   EXPECT_LT(answers_[0].rtt_ns, kNow - kSentAt - 20'000);
 }
 
+TEST_F(EndpointRequestsTest, MoreServiceTimeThanThereWasIsNotBelieved) {
+  ASSERT_TRUE(answer(1, kNow - kSentAt + 10'000, peer_));
+  EXPECT_FALSE(answers_[0].service_time_subtracted);
+  EXPECT_EQ(answers_[0].rtt_ns, kNow - kSentAt);
+}
+
 TEST_F(EndpointRequestsTest, AnswersOfOthersAndSecondOnesAreNoneOfOurs) {
   EXPECT_FALSE(answer(1, 0, wire::parse_address("10.0.0.3").value()));
   EXPECT_TRUE(answer(1, 0, peer_));
