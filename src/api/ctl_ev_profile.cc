@@ -76,9 +76,9 @@ struct EvChange {
            raw(attr.ev_fields_op.op) != MRC_CTL_EV_FIELDS_OP_QUERY_FIELDS;
   }
   bool modifies_evs() const {
+    if (!has(MRC_CTL_EV_PROFILE_EV_OP)) return false;
     const int op = raw(attr.ev_op.op);
-    return has(MRC_CTL_EV_PROFILE_EV_OP) && op != MRC_CTL_EV_OP_QUERY_EV_STATE &&
-           op != MRC_CTL_EV_OP_QUERY_EV_ARRAY;
+    return op != MRC_CTL_EV_OP_QUERY_EV_STATE && op != MRC_CTL_EV_OP_QUERY_EV_ARRAY;
   }
 };
 

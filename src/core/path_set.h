@@ -10,12 +10,13 @@
 // What needs more than one of them is decided here:
 //
 // The floor. At least `min_active` EVs stay in use over all planes: at the floor the EV of that
-// plane that went bad longest ago is used again in place of the new one, and without such an EV the
-// new one stays. So does the last one of all to show life while the other leaves probes unanswered.
-// What is used again without a sign of life is passed over as often as can be while there is
-// better, by its plane and by the other planes. Likewise the last EV in use on the usable ports is
-// never given up while traffic must flow. At the floor one answered probe is enough to bring an EV
-// back, and what is sent again goes where the last sign of life came from.
+// plane that went bad longest ago is used again in place of the new one, behind the backups where
+// there are any, and without such an EV the new one stays. So does the last one of all to show life
+// while the other leaves probes unanswered. What is used again without a sign of life is passed
+// over as often as can be while there is better, by its plane and by the other planes. Likewise the
+// last EV in use on the usable ports is never given up while traffic must flow. At the floor one
+// answered probe is enough to bring an EV back, and what is sent again goes where the last sign of
+// life came from.
 //
 // Ports. A plane is in use while both ends call its port up and it has an EV in use. A port that
 // becomes usable starts its bad EVs afresh.

@@ -35,7 +35,7 @@ std::uint8_t Workload::draw_timeout() {
   return static_cast<std::uint8_t>(std::clamp<std::uint32_t>(timeout, 4, 13));
 }
 
-// All queue pairs between two hosts are under one controller, so they must agree on it.
+// Queue pairs between two hosts that agree on the profile are under one controller.
 core::CcProfile Workload::cc_profile(unsigned host_a, unsigned host_b) {
   const Swarm& swarm = world_.stage.swarm;
   const std::uint64_t dice =

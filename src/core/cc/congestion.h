@@ -1,4 +1,5 @@
-// Congestion control towards one destination, shared by all queue pairs that send there.
+// Congestion control towards one destination, shared by the queue pairs that send there under the
+// same profile and hints (peer.h).
 //
 // The controller owns the window; the base class keeps the bytes in flight, which always equal the
 // sum of the nominal sizes of packets that are sent and neither acknowledged nor declared lost.

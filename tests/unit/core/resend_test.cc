@@ -96,6 +96,16 @@ TEST(Resend, ATimeoutBlamesThePathsOfAllItGivesUp) {
   EXPECT_EQ(s.paths.set.state(other.ev), EvState::kAssumedBad);
 }
 
+// Lets the timers run until a packet is sent again on speculation; when that was.
+TimeNs run_until_speculation(Sender& s) {
+  TimeNs now = kRoundTrip;
+  while (s.counters.hedged == 0 && now < 100 * kMicrosecondNs) {
+    now = s.requester.deadline();
+    s.requester.on_timer(now);
+  }
+  return now;
+}
+
 // The tail of a transfer: after a round trip and the spread of the paths one packet goes again, and
 // no other before the next word.
 TEST(Resend, AtTheEndOfTheWorkOnePacketIsSentAgainOnSpeculation) {
@@ -103,11 +113,7 @@ TEST(Resend, AtTheEndOfTheWorkOnePacketIsSentAgainOnSpeculation) {
   s.post(4);
   const std::vector<TxPacket> packets = s.send(0);
   ASSERT_EQ(s.sack(kRoundTrip, packets[0], 1), DropReason::kNone);
-  TimeNs now = kRoundTrip;
-  while (s.counters.hedged == 0 && now < 100 * kMicrosecondNs) {
-    now = s.requester.deadline();
-    s.requester.on_timer(now);
-  }
+  const TimeNs now = run_until_speculation(s);
   EXPECT_EQ(s.counters.hedged, 1U);
   EXPECT_GE(now, 2 * kRoundTrip);
   EXPECT_EQ(s.cc.lost_bytes, 0) << "late is not lost";
@@ -141,11 +147,7 @@ TEST(Resend, ASpeculationThatWasNotNeededIsNoFalseAlarm) {
   s.post(2);
   const std::vector<TxPacket> packets = s.send(0);
   ASSERT_EQ(s.sack(kRoundTrip, packets[0], 1), DropReason::kNone);
-  TimeNs now = kRoundTrip;
-  while (s.counters.hedged == 0 && now < 100 * kMicrosecondNs) {
-    now = s.requester.deadline();
-    s.requester.on_timer(now);
-  }
+  const TimeNs now = run_until_speculation(s);
   ASSERT_EQ(s.counters.hedged, 1U);
   ASSERT_EQ(s.sack(now + 10, packets[1], 2), DropReason::kNone);
   EXPECT_EQ(s.counters.spurious, 0U);
