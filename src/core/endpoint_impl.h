@@ -107,8 +107,10 @@ struct Endpoint::Impl {
   DropReason on_endpoint_request(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   DropReason on_endpoint_response(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   bool next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out);
+  EvIndex choose_status_ev(PortMask free_ports, Peer& peer, bool any_path);
   bool choose_status_path(PortMask free_ports, Peer& peer, bool any_path, TxPacket& out);
   bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool next_port_question(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);
   void expire_endpoint_probes(TimeNs now);
   void refresh_endpoint_probe_deadline();

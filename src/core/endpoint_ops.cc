@@ -87,38 +87,64 @@ void Endpoint::Impl::refresh_bandwidth(Qp& qp) {
 // --- Sending ---
 
 bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out) {
-  return (ports.any_due() && next_port_status(now, free_ports, out)) ||
+  return (ports.to_tell().any() && next_port_status(now, free_ports, out)) ||
+         (ports.to_ask().any() && next_port_question(now, free_ports, out)) ||
          (endpoint_probes_unsent > 0 && next_pending_probe(now, free_ports, out));
 }
 
 // On a path of the peer's queue pairs: other paths may not exist in this network, or lead nowhere.
 // The queue pairs take turns. With `any_path` each of their paths has its turn, good or bad, since
 // nobody knows which of them still work, and news that a port is back must arrive.
-bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool any_path,
-                                        TxPacket& out) {
+EvIndex Endpoint::Impl::choose_status_ev(PortMask free_ports, Peer& peer, bool any_path) {
   for (std::uint32_t tries = std::min(peer.users, kStatusLookahead); tries > 0; --tries) {
     const std::uint32_t last = peer.status_qp;
     peer.status_qp = last == kNoSlot ? peer.first_qp : qps[last]->of_peer.next;
     if (peer.status_qp == kNoSlot) peer.status_qp = peer.first_qp;
-    Qp& qp = *qps[peer.status_qp];
-    out = {};
-    out.ev = any_path ? qp.paths->sweep(free_ports) : qp.paths->choose_control(free_ports, kNoPort);
-    if (out.ev == kNoEv) continue;
-    address(qp, out);
-    if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
-    return true;
+    PathSet& paths = *qps[peer.status_qp]->paths;
+    const EvIndex ev =
+        any_path ? paths.sweep(free_ports) : paths.choose_control(free_ports, kNoPort);
+    if (ev != kNoEv) return ev;
   }
-  return false;
+  return kNoEv;
+}
+
+bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool any_path,
+                                        TxPacket& out) {
+  out = {};
+  out.ev = choose_status_ev(free_ports, peer, any_path);
+  if (out.ev == kNoEv) return false;
+  address(*qps[peer.status_qp], out);
+  if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
+  return true;
 }
 
 bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket& out) {
-  for (std::uint32_t peer = ports.next_due(0); peer != kNoSlot; peer = ports.next_due(peer + 1)) {
+  const DuePeers& due = ports.to_tell();
+  for (std::uint32_t peer = due.next(0); peer != kNoSlot; peer = due.next(peer + 1)) {
     if (!choose_status_path(free_ports, peers[peer], ports.told_before(peer), out)) continue;
     ports.note_told(peer, now);
     build_endpoint_request(
         now,
         {.op = wire::EndpointOp::kPortStatusUpdate, .id = ports.id(peer), .ports = ports.ours()},
         out.packet);
+    return true;
+  }
+  return false;
+}
+
+// A probe through a port that the peer calls down. Its answer comes back the same way, and what
+// comes in through a port shows that it is up (note_port_alive()).
+bool Endpoint::Impl::next_port_question(TimeNs now, PortMask free_ports, TxPacket& out) {
+  const DuePeers& due = ports.to_ask();
+  for (std::uint32_t peer = due.next(0); peer != kNoSlot; peer = due.next(peer + 1)) {
+    const PortMask down = ports.called_down(peer) & ports.ours();
+    if (!down.empty() && (down & free_ports).empty()) continue;  // waits for the port
+    ports.note_asked(peer, now);
+    out.ev = choose_status_ev(down & free_ports, peers[peer], true);
+    if (out.ev == kNoEv) continue;
+    const Qp& qp = *qps[peers[peer].status_qp];
+    if (!qp.requester.ask_path(now, out.ev, {qp.config.number, qp.rtr.remote_qp}, out)) continue;
+    address(qp, out);
     return true;
   }
   return false;

@@ -40,8 +40,8 @@ void Endpoint::set_spray_quantum(unsigned packets) {
 
 bool Endpoint::wants_to_send() const {
   const Impl& e = *impl_;
-  return !e.control.empty() || !e.scheduler.empty() || e.ports.any_due() ||
-         e.endpoint_probes_unsent > 0;
+  return !e.control.empty() || !e.scheduler.empty() || e.ports.to_tell().any() ||
+         e.ports.to_ask().any() || e.endpoint_probes_unsent > 0;
 }
 
 // Fills in where the packet goes and by which path. A profile of our own making is nobody's

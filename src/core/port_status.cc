@@ -14,6 +14,8 @@ constexpr unsigned kMaxBackoff = 16;   // 1.3 s
 constexpr unsigned kTriesAtFirst = 256;
 constexpr unsigned kTriesPerDoubling = 32;  // after that
 constexpr std::uint16_t kMaxTries = kTriesAtFirst + kTriesPerDoubling * kMaxBackoff;
+constexpr DurationNs kFirstQuestionNs = 10 * kMillisecondNs;
+constexpr std::uint8_t kMaxQuestions = 7;  // 1.28 s
 // Word not older than this counts as of the last moment.
 constexpr DurationNs kTrustNs = kMillisecondNs;
 
@@ -25,17 +27,44 @@ DurationNs distance(unsigned tries) {
 
 }  // namespace
 
+void DuePeers::set(std::uint32_t peer, bool due) {
+  const std::uint64_t bit = std::uint64_t{1} << (peer % 64);
+  if (((bits_[peer / 64] & bit) != 0) == due) return;
+  bits_[peer / 64] ^= bit;
+  count_ = due ? count_ + 1 : count_ - 1;
+}
+
+std::uint32_t DuePeers::next(std::uint32_t from) const {
+  for (std::size_t word = from / 64; word < bits_.size(); ++word) {
+    std::uint64_t bits = bits_[word];
+    if (word == from / 64) bits &= ~std::uint64_t{0} << (from % 64);
+    if (bits != 0) return static_cast<std::uint32_t>(word * 64 + std::countr_zero(bits));
+  }
+  return kNoSlot;
+}
+
 PortStatus::PortStatus(unsigned ports, unsigned peers, std::uint16_t first_id)
-    : ours_(PortMask::first(ports)),
+    : all_(PortMask::first(ports)),
+      ours_(all_),
       next_id_(first_id),
       peers_(peers),
-      due_((peers + 63) / 64),
-      retries_(peers) {}
+      to_tell_(peers),
+      to_ask_(peers),
+      retries_(peers),
+      questions_(peers) {}
 
 bool PortStatus::set_ours(PortId port, bool up) {
   if (ours_.contains(port) == up) return false;
   ours_ = up ? ours_.with(port) : ours_.without(port);
   return true;
+}
+
+// With no port called down there is nothing to ask.
+void PortStatus::believe(std::uint32_t peer, PortMask ports) {
+  peers_[peer].ports = ports;
+  if (!called_down(peer).empty()) return;
+  questions_.set(peer, kNever);
+  to_ask_.set(peer, false);
 }
 
 bool PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask ports) {
@@ -48,7 +77,10 @@ bool PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask
   known.repeated = false;
   known.heard_at = now;
   known.heard_id = id;
-  known.ports = ports;
+  known.questions = 0;
+  to_ask_.set(peer, false);
+  questions_.set(peer, MRC_BUG(kNeverAsksDownPorts) ? kNever : now + kFirstQuestionNs);
+  believe(peer, ports);
   return true;
 }
 
@@ -56,14 +88,13 @@ bool PortStatus::hear_through(std::uint32_t peer, TimeNs now, PortId port, Durat
   Peer& known = peers_[peer];
   if (known.ports.contains(port) || now - known.heard_at <= kTrustNs + in_transit) return false;
   if (MRC_BUG(kBelievesOldPortStatus)) return false;
-  known.ports = known.ports.with(port);
+  believe(peer, known.ports.with(port));
   return true;
 }
 
 bool PortStatus::disregard(std::uint32_t peer) {
-  Peer& known = peers_[peer];
-  if (known.ports == PortMask::first(kMaxPorts)) return false;
-  known.ports = PortMask::first(kMaxPorts);
+  if (peers_[peer].ports == PortMask::first(kMaxPorts)) return false;
+  believe(peer, PortMask::first(kMaxPorts));
   return true;
 }
 
@@ -71,15 +102,9 @@ bool PortStatus::forget_old(std::uint32_t peer, TimeNs now, bool others) {
   Peer& known = peers_[peer];
   const bool recent = now - known.heard_at <= kTrustNs;
   if (!known.heard || (recent && others)) return false;
-  known.ports = PortMask::first(kMaxPorts);
+  believe(peer, PortMask::first(kMaxPorts));
   known.heard = false;
   return true;
-}
-
-void PortStatus::set_due(std::uint32_t peer, bool due) {
-  if (is_due(peer) == due) return;
-  due_[peer / 64] ^= std::uint64_t{1} << (peer % 64);
-  due_count_ = due ? due_count_ + 1 : due_count_ - 1;
 }
 
 void PortStatus::announce(std::uint32_t peer) {
@@ -88,21 +113,12 @@ void PortStatus::announce(std::uint32_t peer) {
   told.pending = true;
   told.tries = 0;
   retries_.set(peer, kNever);
-  set_due(peer, true);
-}
-
-std::uint32_t PortStatus::next_due(std::uint32_t from) const {
-  for (std::size_t word = from / 64; word < due_.size(); ++word) {
-    std::uint64_t bits = due_[word];
-    if (word == from / 64) bits &= ~std::uint64_t{0} << (from % 64);
-    if (bits != 0) return static_cast<std::uint32_t>(word * 64 + std::countr_zero(bits));
-  }
-  return kNoSlot;
+  to_tell_.set(peer, true);
 }
 
 void PortStatus::note_told(std::uint32_t peer, TimeNs now) {
   Peer& told = peers_[peer];
-  set_due(peer, false);
+  to_tell_.set(peer, false);
   retries_.set(peer, now + distance(told.tries));
   if (told.tries < kMaxTries) ++told.tries;
 }
@@ -111,7 +127,7 @@ bool PortStatus::note_answer(std::uint32_t peer, std::uint16_t id) {
   Peer& told = peers_[peer];
   if (!told.pending || told.id != id) return false;
   told.pending = false;
-  set_due(peer, false);
+  to_tell_.set(peer, false);
   retries_.set(peer, kNever);
   return true;
 }
@@ -120,13 +136,27 @@ void PortStatus::on_timer(TimeNs now) {
   while (retries_.earliest() <= now) {
     const std::uint32_t peer = retries_.earliest_slot();
     retries_.set(peer, kNever);
-    set_due(peer, true);
+    to_tell_.set(peer, true);
+  }
+  while (questions_.earliest() <= now) {
+    const std::uint32_t peer = questions_.earliest_slot();
+    questions_.set(peer, kNever);
+    to_ask_.set(peer, true);
   }
 }
 
+void PortStatus::note_asked(std::uint32_t peer, TimeNs now) {
+  Peer& asked = peers_[peer];
+  to_ask_.set(peer, false);
+  if (asked.questions < kMaxQuestions) ++asked.questions;
+  questions_.set(peer, now + (kFirstQuestionNs << asked.questions));
+}
+
 void PortStatus::remove(std::uint32_t peer) {
-  set_due(peer, false);
+  to_tell_.set(peer, false);
+  to_ask_.set(peer, false);
   retries_.set(peer, kNever);
+  questions_.set(peer, kNever);
   peers_[peer] = {};
 }
 

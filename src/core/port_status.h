@@ -4,10 +4,16 @@
 // way to it. News are told again after 20 us, then 40 us, doubling to 5 ms, until the peer answers;
 // after 256 tries, which is more than a second, the distance grows to 1.3 s: a peer that was
 // restarted without our queue pair never answers.
-// Ids tell newer from older: a peer takes only what is newer than what it has. Sends nothing and
-// knows no path: says to whom something is due.
+// Ids tell newer from older: a peer takes only what is newer than what it has.
+//
+// A port that a peer calls down is asked about after 10 ms, then 20 ms, doubling to 1.3 s. What was
+// said may be a copy of what an earlier incarnation of the peer said, which nobody takes back, and
+// through a port that nobody uses nothing comes that would show it.
+//
+// Sends nothing and knows no path: says to whom something is due.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/fixed_array.h"
@@ -16,6 +22,21 @@
 #include "core/slot.h"
 
 namespace mrc::core {
+
+// Those peers of a table to whom something is due.
+class DuePeers {
+ public:
+  explicit DuePeers(unsigned peers) : bits_((peers + 63) / 64) {}
+
+  bool any() const { return count_ > 0; }
+  void set(std::uint32_t peer, bool due);
+  // The first from this one on; kNoSlot when there is none.
+  std::uint32_t next(std::uint32_t from) const;
+
+ private:
+  FixedArray<std::uint64_t> bits_;
+  unsigned count_ = 0;
+};
 
 class PortStatus {
  public:
@@ -48,16 +69,21 @@ class PortStatus {
   // --- What we have to say
 
   void announce(std::uint32_t peer);
-  bool any_due() const { return due_count_ > 0; }
-  // The first peer from this one on that is to be told now; kNoSlot when there is none.
-  std::uint32_t next_due(std::uint32_t from) const;
+  const DuePeers& to_tell() const { return to_tell_; }
   std::uint16_t id(std::uint32_t peer) const { return peers_[peer].id; }
   bool told_before(std::uint32_t peer) const { return peers_[peer].tries > 0; }
   void note_told(std::uint32_t peer, TimeNs now);
   // The peer has heard it. False when it answers something else.
   bool note_answer(std::uint32_t peer, std::uint16_t id);
 
-  TimeNs deadline() const { return retries_.earliest(); }
+  // --- What we have to ask
+
+  const DuePeers& to_ask() const { return to_ask_; }
+  PortMask called_down(std::uint32_t peer) const { return all_ ^ (all_ & peers_[peer].ports); }
+  // Something was sent through a port that the peer calls down, or cannot be.
+  void note_asked(std::uint32_t peer, TimeNs now);
+
+  TimeNs deadline() const { return std::min(retries_.earliest(), questions_.earliest()); }
   void on_timer(TimeNs now);
 
   // Nobody is connected to the peer any more; the place is for another.
@@ -71,19 +97,22 @@ class PortStatus {
     std::uint16_t id = 0;
     bool heard = false;
     bool repeated = false;
-    bool pending = false;     // told, or to be told, and not answered
+    bool pending = false;  // told, or to be told, and not answered
+    std::uint8_t questions =
+        0;                    // about ports it calls down, up to where the distances stop growing
     std::uint16_t tries = 0;  // up to where the distances stop growing
   };
 
-  bool is_due(std::uint32_t peer) const { return (due_[peer / 64] >> (peer % 64) & 1) != 0; }
-  void set_due(std::uint32_t peer, bool due);
+  void believe(std::uint32_t peer, PortMask ports);
 
+  PortMask all_;
   PortMask ours_;
   std::uint16_t next_id_;
-  unsigned due_count_ = 0;
   FixedArray<Peer> peers_;
-  FixedArray<std::uint64_t> due_;  // a bit for each peer
-  TimerHeap retries_;              // by peer
+  DuePeers to_tell_;
+  DuePeers to_ask_;
+  TimerHeap retries_;    // by peer
+  TimerHeap questions_;  // by peer
 };
 
 }  // namespace mrc::core

@@ -58,25 +58,35 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   bool checks_path = false;
   out.ev = choose_probe_ev(now, free_ports, checks_path);
   if (out.ev == kNoEv) return probe_wanted() ? SendOutcome::kNoPath : SendOutcome::kIdle;
+  build_probe(now,
+              checks_path ? probes_.add(now, out.ev, 2 * tail_probe_delay(), kRevivalProbe)
+                          : revival_id(out.ev),
+              ends, out);
+  if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
+    activity_at_ = now;
+    retry_.note_question();
+  }
+  return SendOutcome::kSent;
+}
+
+void Requester::build_probe(TimeNs now, std::uint16_t id, const Ends& ends, TxPacket& out) const {
   out.traffic_class = TrafficClass::kNoTrim;
   out.local_address = 0;
   out.payload_length = 0;
   out.packet.bth = {};
   out.packet.bth.opcode = wire::Opcode::kProbe;
   out.packet.bth.destination = ends.remote;
-  const std::uint16_t id = checks_path
-                               ? probes_.add(now, out.ev, 2 * tail_probe_delay(), kRevivalProbe)
-                               : revival_id(out.ev);
   out.packet.body = wire::Probe{.probe_id = id,
                                 .source_context = static_cast<std::uint16_t>(ends.local),
                                 .destination_context = static_cast<std::uint16_t>(ends.remote),
                                 .timestamp = {.ticks = ticks_at(now)}};
   ++links_.counters->probes_sent;
-  if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
-    activity_at_ = now;
-    retry_.note_question();
-  }
-  return SendOutcome::kSent;
+}
+
+bool Requester::ask_path(TimeNs now, EvIndex ev, const Ends& ends, TxPacket& out) const {
+  if (!probing_) return false;
+  build_probe(now, revival_id(ev), ends, out);
+  return true;
 }
 
 void Requester::expire_probes(TimeNs now) {

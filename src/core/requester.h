@@ -96,6 +96,9 @@ class Requester {
     QpNumber remote{};
   };
   SendOutcome next_probe(TimeNs now, PortMask free_ports, const Ends& ends, TxPacket& out);
+  // A probe along this path, whatever is known of it and beside those that are due. False when none
+  // is sent in this state.
+  bool ask_path(TimeNs now, EvIndex ev, const Ends& ends, TxPacket& out) const;
   // Without probes only the retry timer asks, since nothing else would fetch a lost transport ACK.
   bool probe_wanted() const {
     const bool may_probe = links_.probes || retry_.tries() > 0;
@@ -210,6 +213,7 @@ class Requester {
 
   // probes.cc
   static bool answers_revival(const wire::Sack& sack);
+  void build_probe(TimeNs now, std::uint16_t id, const Ends& ends, TxPacket& out) const;
   void expire_probes(TimeNs now);
   DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
   void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev);

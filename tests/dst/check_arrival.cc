@@ -81,7 +81,7 @@ void Checker::check_write_arrival(Host& host, const Received& received) {
             describe(received.packet).c_str());
   if (received.result.drop == DropReason::kDuplicate) {
     End& end = world_.model.end(*to);
-    ++end.duplicates_arrived;
+    if (whole) ++end.duplicates_arrived;
     if (flow.first_message_done()) end.duplicates.on_cause(world_.stage.now);
   }
   const bool live = world_.model.end(*to).state == EndState::kLive &&

@@ -94,7 +94,7 @@ struct End {
   // As a receiver.
   Tally duplicates;  // answered: by a transport ACK soon after
   Tally probes;
-  std::uint64_t duplicates_arrived = 0;
+  std::uint64_t duplicates_arrived = 0;  // whole
   std::uint64_t nominal_bytes_arrived = 0;
   // What packets came in with; looked up, never iterated.
   std::unordered_set<std::uint32_t> entropies_seen;

@@ -58,9 +58,9 @@ TEST(PortStatus, TellsAgainUntilAnswered) {
   const std::uint16_t id = status.id(5);
   TimeNs now = 0;
   for (const DurationNs distance : {20, 40, 80, 160, 320, 640, 1'280, 2'560, 5'120, 5'120}) {
-    ASSERT_EQ(status.next_due(0), 5U);
+    ASSERT_EQ(status.to_tell().next(0), 5U);
     status.note_told(5, now);
-    EXPECT_FALSE(status.any_due());
+    EXPECT_FALSE(status.to_tell().any());
     EXPECT_EQ(status.deadline() - now, distance * kMicrosecondNs);
     now = status.deadline();
     status.on_timer(now);
@@ -68,7 +68,7 @@ TEST(PortStatus, TellsAgainUntilAnswered) {
   EXPECT_FALSE(status.note_answer(5, static_cast<std::uint16_t>(id + 1)));
   EXPECT_TRUE(status.note_answer(5, id));
   EXPECT_FALSE(status.note_answer(5, id)) << "once";
-  EXPECT_FALSE(status.any_due());
+  EXPECT_FALSE(status.to_tell().any());
   EXPECT_EQ(status.deadline(), kNever);
 }
 
@@ -127,15 +127,48 @@ TEST(PortStatus, NewNewsStartAnew) {
   EXPECT_EQ(status.deadline(), kNever) << "it is due at once";
 }
 
+// What was said may be old, and nothing comes in through a port that nobody uses.
+TEST(PortStatus, AsksAboutPortsThatAPeerCallsDown) {
+  Status status;
+  TimeNs now = 5;
+  status.hear(7, now, 1, PortMask(0b01));
+  EXPECT_EQ(status.called_down(7), PortMask(0b10));
+  for (const DurationNs distance : {10, 20, 40, 80, 160, 320, 640, 1'280, 1'280}) {
+    EXPECT_FALSE(status.to_ask().any());
+    EXPECT_EQ(status.deadline() - now, distance * kMillisecondNs);
+    now = status.deadline();
+    status.on_timer(now);
+    ASSERT_EQ(status.to_ask().next(0), 7U);
+    EXPECT_EQ(status.deadline(), kNever) << "it waits for a port now";
+    status.note_asked(7, now);
+  }
+  EXPECT_TRUE(status.hear_through(7, now, kSecond, 0));
+  EXPECT_EQ(status.deadline(), kNever) << "nothing is called down any more";
+}
+
+TEST(PortStatus, NewsBeginTheQuestionsAnewOrEndThem) {
+  Status status;
+  status.hear(0, 0, 1, PortMask(0b01));
+  status.on_timer(10 * kMillisecondNs);
+  status.note_asked(0, 10 * kMillisecondNs);
+  status.hear(0, 15 * kMillisecondNs, 2, PortMask(0b10));
+  EXPECT_EQ(status.deadline(), 25 * kMillisecondNs);
+  status.on_timer(25 * kMillisecondNs);
+  EXPECT_TRUE(status.to_ask().any());
+  status.hear(0, 26 * kMillisecondNs, 3, PortMask(0b11));
+  EXPECT_FALSE(status.to_ask().any());
+  EXPECT_EQ(status.deadline(), kNever);
+}
+
 TEST(PortStatus, PeersAreToldInTheOrderOfTheirPlaces) {
   Status status;
   for (const std::uint32_t peer : {150U, 3U, 64U})
     status.announce(peer);
-  EXPECT_EQ(status.next_due(0), 3U);
-  EXPECT_EQ(status.next_due(4), 64U);
-  EXPECT_EQ(status.next_due(64), 64U);
-  EXPECT_EQ(status.next_due(65), 150U);
-  EXPECT_EQ(status.next_due(151), kNoSlot);
+  EXPECT_EQ(status.to_tell().next(0), 3U);
+  EXPECT_EQ(status.to_tell().next(4), 64U);
+  EXPECT_EQ(status.to_tell().next(64), 64U);
+  EXPECT_EQ(status.to_tell().next(65), 150U);
+  EXPECT_EQ(status.to_tell().next(151), kNoSlot);
 }
 
 TEST(PortStatus, APlaceIsForAnotherPeer) {
@@ -146,7 +179,7 @@ TEST(PortStatus, APlaceIsForAnotherPeer) {
   status.hear(2, 0, 9, PortMask(0b01));
   status.remove(1);
   status.remove(2);
-  EXPECT_FALSE(status.any_due());
+  EXPECT_FALSE(status.to_tell().any());
   EXPECT_EQ(status.deadline(), kNever);
   EXPECT_EQ(status.of_peer(2), kAll);
 }
