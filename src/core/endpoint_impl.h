@@ -91,6 +91,7 @@ struct Endpoint::Impl {
   std::uint16_t reflected_ticks(TimeNs now, const ControlEntry& entry) const;
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
   void prefer_fitting_qp(PortMask free_ports);
+  void ask_before_others(const Qp& qp, TxPacket& out) const;
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
   void unpark(Qp& qp) {
     if (scheduler.is_parked(qp.slot)) scheduler.unpark(qp.slot, qp.group->waiting);

@@ -126,6 +126,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   if (!attached.ok()) return attached;
   const DurationNs base_rtt_ns = e.base_rtt_ns(*qp);
   qp->paths->set_probe_base(std::max(base_rtt_ns, e.config.jitter_ns));
+  qp->paths->share_probes(e.peers[qp->peer].probe_turns);
   qp->requester.start_probing(e.links_of(*qp), base_rtt_ns);
   qp->responder.start(qp->rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;

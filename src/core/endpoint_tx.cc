@@ -235,6 +235,7 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
     const bool sent = outcome == SendOutcome::kSent;
     if (!sent || scheduler.used_bytes(qp.slot) >= kTurnBytes * spray_quantum) {
+      if (sent) ask_before_others(qp, out);
       scheduler.end_turn();
       if (sent || outcome == SendOutcome::kNoPath) scheduler.activate(qp.slot);
       if (outcome == SendOutcome::kWindowClosed) scheduler.park(qp.slot, waiting);
@@ -246,6 +247,16 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
     if (sent) return true;
   }
   return false;
+}
+
+// Others have their turns before this queue pair's next, and what it sent so far may be too little
+// for an answer. Of 1,000 queue pairs that take turns through one window each would otherwise hear
+// nothing until it probes.
+void Endpoint::Impl::ask_before_others(const Qp& qp, TxPacket& out) const {
+  const bool alone = scheduler.size() == 1 && qp.group->waiting.head == kNoSlot;
+  if (alone || qp.rtr.sack_threshold_bytes == 0) return;  // every packet is answered
+  if (MRC_BUG(kTurnEndsUnasked)) return;
+  if (wire::is_write(out.packet.bth.opcode)) out.packet.bth.ack_request = true;
 }
 
 SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out) {

@@ -127,30 +127,44 @@ bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflect
 void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger,
                                AckSample& sample) {
   const PacketRecord& packet = window_->record(trigger);
-  bool unambiguous = packet.transmissions == 1;
+  Copy copy = only_copy(packet);
   const bool on_its_way = packet.state == PacketState::kInFlight ||
-                          (packet.state == PacketState::kToResend && unambiguous);
+                          (packet.state == PacketState::kToResend && copy == Copy::kLast);
   if (on_its_way && links_.paths->profile().matches(packet.ev, sack.entropy)) {
     const bool full_size = packet.nominal_bytes >= full_packet_bytes_;
     const bool stamp_fits =
         add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
-    unambiguous = unambiguous || stamp_fits;
+    if (stamp_fits && copy != Copy::kLast) copy = copy_by_stamp(packet);
   }
-  settle(now, trigger, unambiguous);
+  settle(now, trigger, copy);
 }
 
-// One packet has arrived. `unambiguous`: we know it was its last transmission.
-void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
+Requester::Copy Requester::only_copy(const PacketRecord& packet) {
+  return packet.transmissions == 1 ? Copy::kLast : Copy::kUnknown;
+}
+
+// A stamp comes back with the time its answer waited at the peer, so that it tells when the answer
+// left and not when the packet did: one that a peer kept back while it was away fits all copies
+// before that. Of two copies the path tells which one is meant.
+Requester::Copy Requester::copy_by_stamp(const PacketRecord& packet) {
+  const bool known = packet.transmissions < kSeveralTransmissions || MRC_BUG(kStampNamesAnyCopy);
+  return known ? Copy::kLast : Copy::kOfItsPath;
+}
+
+// One packet has arrived.
+void Requester::settle(TimeNs now, Sequence seq, Copy copy) {
   const PacketRecord packet = window_->record(seq);
   if (packet.state == PacketState::kAcknowledged) return;
-  const std::uint32_t late = unambiguous ? late_packets(now, seq, packet.sent_at) : 0;
+  const std::uint32_t late = copy == Copy::kLast ? late_packets(now, seq, packet.sent_at) : 0;
   if (packet.state == PacketState::kToResend) {
     note_spurious(packet, now);
   } else {
     const bool too_early = now - packet.sent_at < rtt_.minimum() / 2;
-    if (unambiguous) {
+    if (copy == Copy::kLast) {
       if (!MRC_BUG(kNoPathOrderRule)) window_->overtake_before(seq);
       losses_.note_arrival(packet.sent_at);
+    }
+    if (copy != Copy::kUnknown) {
       links_.paths->on_delivered(packet.ev);
       window_->note_life(packet.ev, now);
     } else if (too_early) {
@@ -168,7 +182,7 @@ void Requester::settle(TimeNs now, Sequence seq, bool unambiguous) {
 
 void Requester::settle_up_to(TimeNs now, Sequence last) {
   for (Sequence seq = window_->oldest(); seq <= last; ++seq) {
-    settle(now, seq, window_->record(seq).transmissions == 1);
+    settle(now, seq, only_copy(window_->record(seq)));
   }
   if (last >= window_->oldest()) window_->advance_to(last + 1);
 }
@@ -185,7 +199,7 @@ void Requester::settle_bitmap(TimeNs now, const SackView& view) {
   if (window_->next() - base < 64) bits &= (std::uint64_t{1} << (window_->next() - base)) - 1;
   for (bits &= ~window_->acknowledged_bits(base); bits != 0; bits &= bits - 1) {
     const Sequence seq = base + static_cast<unsigned>(std::countr_zero(bits));
-    settle(now, seq, window_->record(seq).transmissions == 1);
+    settle(now, seq, only_copy(window_->record(seq)));
   }
 }
 

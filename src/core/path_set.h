@@ -106,6 +106,7 @@ class PathSet {
   void set_denied(EvIndex ev, bool denied, TimeNs now);
   void set_usable_ports(PortMask ports);  // local and remote port state combined
   void set_probe_base(DurationNs base_ns) { probes_.set_base(base_ns); }
+  void share_probes(ProbeTurns& turns) { probes_.share(turns); }
 
   // Nothing has come back on any path for a long time, or our answers do not arrive.
   bool in_doubt() const { return reverse_.in_doubt(); }

@@ -8,6 +8,7 @@
 #include "base/types.h"
 #include "core/cc/congestion.h"
 #include "core/config.h"
+#include "core/probe_schedule.h"
 #include "core/scheduler.h"
 #include "core/slot.h"
 
@@ -40,6 +41,8 @@ struct Peer {
 
   // When the reverse path to it may be probed next; 0 before anything came from it.
   TimeNs reverse_check_at = 0;
+
+  ProbeTurns probe_turns;  // of bad paths
 
   // News about our ports take the paths of its queue pairs in turn: the one whose turn was last.
   std::uint32_t status_qp = kNoSlot;

@@ -4,8 +4,14 @@
 // All together get at most one probe per quarter of a base period, earliest due first, so hundreds
 // of bad EVs share that rate and none is forgotten: with a base of 12 us and 100 dead EVs each is
 // probed after 300 us at the latest, until its own period is longer.
+//
+// Queue pairs to one peer share a rate as well, one probe per sixteenth of a base period, and take
+// turns: whoever has sent one has its next turn behind those of all others. Otherwise 1,000 queue
+// pairs with two bad EVs each would ask 200,000 times a second, which software ends do not answer
+// in time, so that no path ever comes back.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,11 +22,26 @@
 
 namespace mrc::core {
 
+// The turns of all queue pairs to one peer.
+class ProbeTurns {
+ public:
+  // The next free turn, at `now` or later; the one after it is `distance` behind.
+  TimeNs take(TimeNs now, DurationNs distance) {
+    const TimeNs turn = std::max(now, next_);
+    next_ = turn + distance;
+    return turn;
+  }
+
+ private:
+  TimeNs next_ = std::numeric_limits<TimeNs>::min();
+};
+
 class ProbeSchedule {
  public:
   ProbeSchedule(const EvProfile& profile, DurationNs base_ns, DurationNs cap_ns);
 
   void set_base(DurationNs base_ns) { base_ns_ = base_ns; }
+  void share(ProbeTurns& turns) { turns_ = &turns; }  // which must outlive this
 
   void add(EvIndex ev, TimeNs now);  // one base period from now, the first of its periods
   void remove(EvIndex ev);
@@ -63,6 +84,7 @@ class ProbeSchedule {
   FixedArray<Plane> planes_;
   DurationNs base_ns_;
   DurationNs cap_ns_;
+  ProbeTurns* turns_ = nullptr;  // none: a queue pair of its own
   TimeNs next_allowed_ = std::numeric_limits<TimeNs>::min();
 };
 

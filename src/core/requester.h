@@ -189,7 +189,11 @@ class Requester {
   void give_up_unanswered(TimeNs now, TimeNs sent_before);
 
   // feedback.cc
-  void settle(TimeNs now, Sequence seq, bool unambiguous);
+  // Which transmission of a packet has arrived.
+  enum class Copy : std::uint8_t { kUnknown, kOfItsPath, kLast };
+  static Copy only_copy(const PacketRecord& packet);
+  static Copy copy_by_stamp(const PacketRecord& packet);
+  void settle(TimeNs now, Sequence seq, Copy copy);
   void settle_bitmap(TimeNs now, const SackView& view);
   void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
   void settle_up_to(TimeNs now, Sequence last);

@@ -17,7 +17,8 @@ constexpr std::uint16_t ticks_at(TimeNs time) {
 
 // The round trip of something sent at `sent_at` whose stamp came back as `reflected`: the stamp is
 // the one we sent plus the responder's residence time. 0 when it does not fit between the
-// transmission and now, and so belongs to another transmission or to nobody.
+// transmission and now, and so belongs to another transmission or to nobody. One that fits may
+// still belong to an earlier transmission whose answer waited at the peer.
 constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflected) {
   const DurationNs elapsed = now - sent_at;
   const auto service_ticks = static_cast<std::uint16_t>(reflected - ticks_at(sent_at));

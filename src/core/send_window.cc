@@ -87,8 +87,10 @@ void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
   Stored& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kToResend);
   stamp(packet, now);
+  const bool same_path = EvIndex{packet.ev} == ev;
+  const bool second = packet.transmissions == 1 && !same_path;
+  packet.transmissions = second ? 2 : kSeveralTransmissions;
   packet.ev = static_cast<std::uint16_t>(ev);
-  if (packet.transmissions < kMaxTransmissions) ++packet.transmissions;
   packet.state = PacketState::kInFlight;
   bits_.clear(seq, kResendLane);
   --to_resend_;

@@ -52,10 +52,11 @@ struct PacketRecord {
   std::uint32_t nominal_bytes = 0;
   EvIndex ev = kNoEv;  // of the last transmission
   PacketState state = PacketState::kUnused;
-  std::uint8_t transmissions = 0;  // up to kMaxTransmissions, which stands for more too
+  // 1; 2: the other one went along another path; kSeveralTransmissions: any.
+  std::uint8_t transmissions = 0;
   ResendReason reason = ResendReason::kPathOrder;  // why it was last queued to be sent again
 };
-inline constexpr unsigned kMaxTransmissions = 3;
+inline constexpr unsigned kSeveralTransmissions = 3;
 
 class SendWindow {
  public:

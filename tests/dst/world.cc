@@ -198,13 +198,21 @@ bool World::all_healthy() const {
 
 // Long enough for every path to be probed back: two answers each, one probe per quarter of a base
 // period, which is the jitter of the ends where they have any. 1,000 paths and 800 us make 400 ms.
+// Queue pairs to one peer have one probe per sixteenth of it together.
 DurationNs World::derive_settle_time() const {
   DurationNs most_evs = 0;
-  for (const auto& host : hosts) {
-    for (const auto& profile : host->profiles())
-      most_evs = std::max<DurationNs>(most_evs, profile->size());
+  std::map<std::pair<unsigned, unsigned>, DurationNs> evs_towards;
+  for (const EndRef ref : model.ends()) {
+    const End& end = model.end(ref);
+    if (end.init.ev_profile == nullptr) continue;
+    const DurationNs evs = end.init.ev_profile->size();
+    most_evs = std::max(most_evs, evs);
+    evs_towards[{end.host, model.end(ref.peer()).host}] += evs;
   }
-  return kSettleNs + most_evs * 2 * stage.swarm.end_jitter_ns / 4;
+  DurationNs probes = 2 * most_evs * 4;  // in sixteenths
+  for (const auto& [_, evs] : evs_towards)
+    probes = std::max(probes, 2 * evs);
+  return kSettleNs + probes * stage.swarm.end_jitter_ns / 16;
 }
 
 // Then nothing is left to be sent.

@@ -92,6 +92,7 @@ class EngineDriver {
   template <typename Place>
   void deliver(TimeNs now, const core::Arrival& arrival, const wire::Packet& packet,
                Place&& place) {
+    timers_at_once_ = 0;  // a packet may well bring a deadline that is due
     const auto on_packet = [&] { return engine_->on_packet(now, arrival, packet); };
     if constexpr (World::kWatched) {
       const auto before = engine_->counters().drops;

@@ -39,6 +39,7 @@ void Engine::poll() {
   pump_.round(poll.without_pause ? kEagerPoller : kPoller, poll.now);
   note_load();
   unlock();
+  waker_.end_poll();
 }
 
 void Engine::on_exit() {

@@ -69,7 +69,7 @@ void Engine::run() {
   while (!waker_.stopping()) {
     if (waker_.take_over_wanted()) run_taken_over();
     const TimeNs now = clock();
-    if (waker_.polled_recently(now)) {
+    if (waker_.program_polls(now)) {
       if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
       waker_.nap();
       continue;
@@ -80,6 +80,7 @@ void Engine::run() {
       waker_.nap();
       continue;
     }
+    waker_.end_naps();
     if (descriptors.take_fired(WakeSource::kBackend) || now - housekept_at_ >= kHousekeepingNs) {
       housekept_at_ = now;
       look_after_links();

@@ -29,6 +29,10 @@ EngineWaker::Poll EngineWaker::begin_poll() {
   return {.has_lock = true, .without_pause = without_pause, .now = now};
 }
 
+void EngineWaker::end_poll() {
+  polled_at_.store(os::monotonic_now(), std::memory_order_relaxed);
+}
+
 void EngineWaker::polling_ends() {
   polled_at_.store(0);
   end_nap();
@@ -72,8 +76,9 @@ void EngineWaker::give_back() {
 
 void EngineWaker::nap() {
   napping_.store(true);
-  if (!stopping_.load() && !take_over_wanted_.load()) descriptors_.wait_for_signal(kNapNs);
+  if (!stopping_.load() && !take_over_wanted_.load()) descriptors_.wait_for_signal(nap_ns_);
   napping_.store(false);
+  nap_ns_ = std::min(2 * nap_ns_, kNapNs);
 }
 
 void EngineWaker::sleep(TimeNs latest) {

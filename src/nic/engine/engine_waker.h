@@ -25,10 +25,13 @@
 // 5. Packets. The back end's descriptor is among those the thread sleeps on.
 //
 // Program threads take over by polling. One that polls without pause would fight with the engine
-// thread for the lock and for the packets. So while an empty poll is less than kPolledRecentlyNs
-// old the engine thread only naps: it ignores packets and deadlines, which the poller sees to, and
-// looks again after kNapNs. A program that asks for a notification says that it stops polling,
-// which ends the nap. A nap that misses a wake-up does no harm: it is over after 100 us.
+// thread for the lock and for the packets. So while the last poll is less than kPollingNs old the
+// engine thread only naps: it ignores packets and deadlines, which the poller sees to, for 5 us at
+// first and twice as long each time it finds the program still polling, up to kNapNs. Whoever polls
+// without pause is back within one or two microseconds; a program that polls now and then and spins
+// on a word of memory in between is not, and has the engine thread wait for its packets. A program
+// that asks for a notification says that it stops polling, which ends the nap. A nap that misses a
+// wake-up does no harm: it is over after 100 us.
 //
 // The engine thread takes over where one program thread polls for many busy engines and is too slow
 // for all of them: it goes round without sleeping, posters only ring, pollers only look at their
@@ -49,6 +52,8 @@ namespace mrc::nic {
 class EngineWaker {
  public:
   static constexpr DurationNs kPolledRecentlyNs = 50 * kMicrosecondNs;
+  static constexpr DurationNs kPollingNs = 5 * kMicrosecondNs;
+  static constexpr DurationNs kFirstNapNs = 5 * kMicrosecondNs;
   static constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
 
   // --- The lock.
@@ -83,8 +88,10 @@ class EngineWaker {
     bool without_pause = false;  // the last poll is less than kPolledRecentlyNs old
     TimeNs now = 0;
   };
-  // An empty completion queue was polled.
+  // An empty completion queue was polled. Whoever gets the lock calls end_poll() after giving it up:
+  // a round may take longer than a program that polls without pause stays away.
   Poll begin_poll();
+  void end_poll();
   bool polled_recently(TimeNs now) const {
     return now - polled_at_.load(std::memory_order_relaxed) < kPolledRecentlyNs;
   }
@@ -99,7 +106,12 @@ class EngineWaker {
   bool take_over_wanted() const { return take_over_wanted_.load(); }
   void take_over() { taken_over_.store(true); }
   void give_back();  // and one more round behind it
+  // A program does the work by polling, so far as can be seen.
+  bool program_polls(TimeNs now) const {
+    return now - polled_at_.load(std::memory_order_relaxed) < kPollingNs;
+  }
   void nap();
+  void end_naps() { nap_ns_ = kFirstNapNs; }  // the next one is short again
   // Until the engine must run, at the latest until `latest`.
   void sleep(TimeNs latest);
   WakeDescriptors& descriptors() { return descriptors_; }
@@ -122,6 +134,7 @@ class EngineWaker {
   std::atomic<bool> take_over_wanted_{false};
   std::atomic<bool> taken_over_{false};  // the thread does it all
   std::atomic<bool> stopping_{false};
+  DurationNs nap_ns_ = kFirstNapNs;  // of the engine thread
 };
 
 }  // namespace mrc::nic

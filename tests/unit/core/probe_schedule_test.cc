@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "unit/core/path_set_fixture.h"
@@ -44,6 +46,29 @@ TEST(ProbeSchedule, PeriodsDoubleUpToTheCap) {
     expected = std::min(2 * expected, kCap);
   }
   EXPECT_EQ(expected, kCap);
+}
+
+// 1,000 queue pairs of one peer, each with bad paths of its own, ask as often as 4 alone would.
+TEST(ProbeSchedule, QueuePairsToOnePeerTakeTurns) {
+  ProbeTurns turns;
+  std::vector<std::unique_ptr<Schedule>> pairs;
+  for (unsigned i = 0; i < 1'000; ++i) {
+    pairs.push_back(std::make_unique<Schedule>(1, 2));
+    pairs.back()->probes.share(turns);
+    pairs.back()->probes.add(ev_at(0), 0);
+    pairs.back()->probes.add(ev_at(1), 0);
+  }
+  for (const auto& pair : pairs)
+    pair->probes.on_sent(pair->probes.due(kBase, kFirst), kBase);
+  TimeNs turn = kBase;
+  for (unsigned i = 0; i < 1'000; ++i, turn += kBase / 16) {
+    const TimeNs next = pairs[i]->probes.next_time(kFirst);
+    EXPECT_EQ(next, std::max(turn, kBase + kBase / 4)) << i;
+  }
+  // The turns of those that have nothing left to ask are over when their time has passed.
+  const TimeNs later = turn + kBase;
+  pairs[0]->probes.on_sent(ev_at(1), later);
+  EXPECT_EQ(pairs[0]->probes.next_time(kFirst), later + kBase / 4);
 }
 
 TEST(ProbeSchedule, AllTogetherGetOnePerQuarterOfABasePeriod) {
