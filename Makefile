@@ -79,8 +79,9 @@ simbench: setup ## measure speed and memory of the simulator
 	@bench/sim/run.py --json build/simbench.json
 
 macrobench: setup ## measure real packets between two namespaces beside iperf3 and others (root)
-	@$(call build,release) --target mrc
+	@$(call build,release) --target mrc mrc_nccl mrc_nccl_bench
 	@bench/macro/run.py --json build/macrobench.json
+	@bench/nccl/run.py --json build/ncclbench.json
 
 labbench: setup ## measure on real packets how fast broken paths are left (about 10 minutes)
 	@$(call build,release) --target mrc mrc_lab_bench

@@ -91,7 +91,6 @@ struct Endpoint::Impl {
   std::uint16_t reflected_ticks(TimeNs now, const ControlEntry& entry) const;
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
   void prefer_fitting_qp(PortMask free_ports);
-  void ask_before_others(const Qp& qp, TxPacket& out) const;
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
   void unpark(Qp& qp) {
     if (scheduler.is_parked(qp.slot)) scheduler.unpark(qp.slot, qp.group->waiting);
@@ -109,7 +108,6 @@ struct Endpoint::Impl {
   DropReason on_endpoint_response(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
   bool next_endpoint_request(TimeNs now, PortMask free_ports, TxPacket& out);
   EvIndex choose_status_ev(PortMask free_ports, Peer& peer, bool any_path);
-  bool choose_status_path(PortMask free_ports, Peer& peer, bool any_path, TxPacket& out);
   bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_port_question(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);

@@ -108,20 +108,14 @@ EvIndex Endpoint::Impl::choose_status_ev(PortMask free_ports, Peer& peer, bool a
   return kNoEv;
 }
 
-bool Endpoint::Impl::choose_status_path(PortMask free_ports, Peer& peer, bool any_path,
-                                        TxPacket& out) {
-  out = {};
-  out.ev = choose_status_ev(free_ports, peer, any_path);
-  if (out.ev == kNoEv) return false;
-  address(*qps[peer.status_qp], out);
-  if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
-  return true;
-}
-
 bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket& out) {
   const DuePeers& due = ports.to_tell();
   for (std::uint32_t peer = due.next(0); peer != kNoSlot; peer = due.next(peer + 1)) {
-    if (!choose_status_path(free_ports, peers[peer], ports.told_before(peer), out)) continue;
+    out = {};
+    out.ev = choose_status_ev(free_ports, peers[peer], ports.told_before(peer));
+    if (out.ev == kNoEv) continue;
+    address(*qps[peers[peer].status_qp], out);
+    if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
     ports.note_told(peer, now);
     build_endpoint_request(
         now,

@@ -17,6 +17,18 @@ constexpr std::size_t kQpLookahead = 8;
 // How long an answer waits for the port of its plane before it takes another.
 constexpr DurationNs kControlPatienceNs = 2 * kMicrosecondNs;
 
+// Others have their turns before this queue pair's next, and what it sent so far may be too little
+// for an answer. Of 1,000 queue pairs that take turns through one window each would otherwise hear
+// nothing until it probes.
+bool others_go_next(const Scheduler& scheduler, const Qp& qp) {
+  if (qp.rtr.sack_threshold_bytes == 0 || MRC_BUG(kTurnEndsUnasked)) return false;  // answers all
+  return scheduler.size() > 1 || qp.group->waiting.head != kNoSlot;
+}
+
+void ask_for_answer(TxPacket& out) {
+  if (wire::is_write(out.packet.bth.opcode)) out.packet.bth.ack_request = true;
+}
+
 }  // namespace
 
 bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
@@ -146,7 +158,10 @@ bool Endpoint::Impl::build_endpoint_response(TimeNs now, PortMask free_ports,
                                  ? peer_index.find(entry.destination)
                                  : kNoSlot;
   if (peer != kNoSlot) {
-    if (!choose_status_path(free_ports, peers[peer], ports.repeats_itself(peer), out)) return false;
+    out.ev = choose_status_ev(free_ports, peers[peer], ports.repeats_itself(peer));
+    if (out.ev == kNoEv) return false;
+    address(*qps[peers[peer].status_qp], out);
+    if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
   } else {  // an EV probe is about the path it took
     if (!free_ports.contains(entry.port)) return false;
     out.destination = entry.destination;
@@ -235,7 +250,7 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
     const bool sent = outcome == SendOutcome::kSent;
     if (!sent || scheduler.used_bytes(qp.slot) >= kTurnBytes * spray_quantum) {
-      if (sent) ask_before_others(qp, out);
+      if (sent && others_go_next(scheduler, qp)) ask_for_answer(out);
       scheduler.end_turn();
       if (sent || outcome == SendOutcome::kNoPath) scheduler.activate(qp.slot);
       if (outcome == SendOutcome::kWindowClosed) scheduler.park(qp.slot, waiting);
@@ -247,16 +262,6 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
     if (sent) return true;
   }
   return false;
-}
-
-// Others have their turns before this queue pair's next, and what it sent so far may be too little
-// for an answer. Of 1,000 queue pairs that take turns through one window each would otherwise hear
-// nothing until it probes.
-void Endpoint::Impl::ask_before_others(const Qp& qp, TxPacket& out) const {
-  const bool alone = scheduler.size() == 1 && qp.group->waiting.head == kNoSlot;
-  if (alone || qp.rtr.sack_threshold_bytes == 0) return;  // every packet is answered
-  if (MRC_BUG(kTurnEndsUnasked)) return;
-  if (wire::is_write(out.packet.bth.opcode)) out.packet.bth.ack_request = true;
 }
 
 SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out) {

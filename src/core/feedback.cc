@@ -37,6 +37,20 @@ bool status_of_nak(std::uint8_t syndrome, CompletionStatus& status) {
   }
 }
 
+using Copy = Requester::Copy;
+
+Copy only_copy(const PacketRecord& packet) {
+  return packet.transmissions == 1 ? Copy::kLast : Copy::kUnknown;
+}
+
+// A stamp comes back with the time its answer waited at the peer, so that it tells when the answer
+// left and not when the packet did: one that a peer kept back while it was away fits all copies
+// before that. Of two copies the path tells which one is meant.
+Copy copy_by_stamp(const PacketRecord& packet) {
+  const bool known = packet.transmissions < kSeveralTransmissions || MRC_BUG(kStampNamesAnyCopy);
+  return known ? Copy::kLast : Copy::kOfItsPath;
+}
+
 }  // namespace
 
 DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
@@ -137,18 +151,6 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
     if (stamp_fits && copy != Copy::kLast) copy = copy_by_stamp(packet);
   }
   settle(now, trigger, copy);
-}
-
-Requester::Copy Requester::only_copy(const PacketRecord& packet) {
-  return packet.transmissions == 1 ? Copy::kLast : Copy::kUnknown;
-}
-
-// A stamp comes back with the time its answer waited at the peer, so that it tells when the answer
-// left and not when the packet did: one that a peer kept back while it was away fits all copies
-// before that. Of two copies the path tells which one is meant.
-Requester::Copy Requester::copy_by_stamp(const PacketRecord& packet) {
-  const bool known = packet.transmissions < kSeveralTransmissions || MRC_BUG(kStampNamesAnyCopy);
-  return known ? Copy::kLast : Copy::kOfItsPath;
 }
 
 // One packet has arrived.

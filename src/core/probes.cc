@@ -18,6 +18,19 @@ constexpr std::uint16_t revival_id(EvIndex ev) {
   return static_cast<std::uint16_t>(kRevivalProbe | static_cast<std::uint16_t>(ev));
 }
 
+void build_probe(TimeNs now, std::uint16_t id, const Requester::Ends& ends, TxPacket& out) {
+  out.traffic_class = TrafficClass::kNoTrim;
+  out.local_address = 0;
+  out.payload_length = 0;
+  out.packet.bth = {};
+  out.packet.bth.opcode = wire::Opcode::kProbe;
+  out.packet.bth.destination = ends.remote;
+  out.packet.body = wire::Probe{.probe_id = id,
+                                .source_context = static_cast<std::uint16_t>(ends.local),
+                                .destination_context = static_cast<std::uint16_t>(ends.remote),
+                                .timestamp = {.ticks = ticks_at(now)}};
+}
+
 }  // namespace
 
 EvIndex Requester::choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path) {
@@ -62,6 +75,7 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
               checks_path ? probes_.add(now, out.ev, 2 * tail_probe_delay(), kRevivalProbe)
                           : revival_id(out.ev),
               ends, out);
+  ++links_.counters->probes_sent;
   if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
     activity_at_ = now;
     retry_.note_question();
@@ -69,23 +83,10 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   return SendOutcome::kSent;
 }
 
-void Requester::build_probe(TimeNs now, std::uint16_t id, const Ends& ends, TxPacket& out) const {
-  out.traffic_class = TrafficClass::kNoTrim;
-  out.local_address = 0;
-  out.payload_length = 0;
-  out.packet.bth = {};
-  out.packet.bth.opcode = wire::Opcode::kProbe;
-  out.packet.bth.destination = ends.remote;
-  out.packet.body = wire::Probe{.probe_id = id,
-                                .source_context = static_cast<std::uint16_t>(ends.local),
-                                .destination_context = static_cast<std::uint16_t>(ends.remote),
-                                .timestamp = {.ticks = ticks_at(now)}};
-  ++links_.counters->probes_sent;
-}
-
 bool Requester::ask_path(TimeNs now, EvIndex ev, const Ends& ends, TxPacket& out) const {
   if (!probing_) return false;
   build_probe(now, revival_id(ev), ends, out);
+  ++links_.counters->probes_sent;
   return true;
 }
 

@@ -107,6 +107,8 @@ class Requester {
 
   // Feedback. `drop` is kNone when the packet was of use.
   DropReason on_sack(TimeNs now, const wire::Sack& sack);
+  // Which transmission of a packet has arrived.
+  enum class Copy : std::uint8_t { kUnknown, kOfItsPath, kLast };
   struct Outcome {
     DropReason drop = DropReason::kNone;
     bool fatal = false;  // the queue pair must fail with `status`, blamed on `at_fault`
@@ -189,10 +191,6 @@ class Requester {
   void give_up_unanswered(TimeNs now, TimeNs sent_before);
 
   // feedback.cc
-  // Which transmission of a packet has arrived.
-  enum class Copy : std::uint8_t { kUnknown, kOfItsPath, kLast };
-  static Copy only_copy(const PacketRecord& packet);
-  static Copy copy_by_stamp(const PacketRecord& packet);
   void settle(TimeNs now, Sequence seq, Copy copy);
   void settle_bitmap(TimeNs now, const SackView& view);
   void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
@@ -217,7 +215,6 @@ class Requester {
 
   // probes.cc
   static bool answers_revival(const wire::Sack& sack);
-  void build_probe(TimeNs now, std::uint16_t id, const Ends& ends, TxPacket& out) const;
   void expire_probes(TimeNs now);
   DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
   void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev);

@@ -88,8 +88,8 @@ class EngineWaker {
     bool without_pause = false;  // the last poll is less than kPolledRecentlyNs old
     TimeNs now = 0;
   };
-  // An empty completion queue was polled. Whoever gets the lock calls end_poll() after giving it up:
-  // a round may take longer than a program that polls without pause stays away.
+  // An empty completion queue was polled. Whoever gets the lock calls end_poll() after giving it
+  // up: a round may take longer than a program that polls without pause stays away.
   Poll begin_poll();
   void end_poll();
   bool polled_recently(TimeNs now) const {

@@ -89,6 +89,10 @@ class Backend {
   virtual std::uint32_t path_mtu() const = 0;
   virtual std::uint64_t port_bits_per_second() const = 0;
 
+  // What arrives and nobody reads yet has so much room, on all planes together and with what the
+  // kernel adds to it.
+  virtual std::uint64_t receive_buffer_bytes() const = 0;
+
   // Ports whose interface is up and has an address. Changes are found by on_wake().
   virtual PortMask link_up() const = 0;
   // Ports that take a packet now.

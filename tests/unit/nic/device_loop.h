@@ -113,6 +113,7 @@ class LoopBackend final : public Backend {
   PortMask link_up() const override { return PortMask::first(ports_); }
   PortMask free_ports() const override { return PortMask::first(ports_); }
   Result<std::uint32_t> prepare_path(PortId, std::uint32_t entropy) override { return entropy; }
+  std::uint64_t receive_buffer_bytes() const override { return 0; }
   unsigned burst_limit() const override { return 1; }
   int wait_descriptor() const override { return signal_; }
   void on_wake() override {}

@@ -53,6 +53,7 @@ class UdpBackend final : public Backend {
   unsigned port_count() const override { return static_cast<unsigned>(planes_.size()); }
   std::uint32_t path_mtu() const override { return path_mtu_; }
   std::uint64_t port_bits_per_second() const override { return bits_per_second_; }
+  std::uint64_t receive_buffer_bytes() const override;
   PortMask link_up() const override { return link_up_; }
   PortMask free_ports() const override;
   Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
@@ -258,6 +259,18 @@ std::string UdpBackend::measure_interfaces() {
   bits_per_second_ = config_.port_bits_per_second;
   if (bits_per_second_ == 0) bits_per_second_ = rate == UINT64_MAX ? kDefaultBitsPerSecond : rate;
   return {};
+}
+
+std::uint64_t UdpBackend::receive_buffer_bytes() const {
+  std::uint64_t total = 0;
+  for (const UdpPlane& plane : planes_) {
+    int bytes = 0;
+    socklen_t length = sizeof(bytes);
+    const int socket = plane.receive_socket();
+    if (::getsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, &length) == 0 && bytes > 0)
+      total += static_cast<unsigned>(bytes);
+  }
+  return total;
 }
 
 PortMask UdpBackend::free_ports() const {

@@ -64,6 +64,8 @@ class WireBackend final : public Backend {
   void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override;
   void flush() override;
+  // Of each cable's own making.
+  std::uint64_t receive_buffer_bytes() const override { return 0; }
   unsigned burst_limit() const override { return 1; }  // frames of any path share a call
   unsigned receive(Receiver& receiver, unsigned budget) override;
   int wait_descriptor() const override { return epoll_.get(); }
