@@ -7,6 +7,7 @@ import peers
 
 PLANE_LOST = 2
 QPS_OPEN = 1000
+QPS_COMPARED = (1, 2, 4, 16, 64)
 INTERVAL_S = 0.005
 DIP_WITHIN_S = 0.5
 
@@ -47,6 +48,15 @@ class Ours:
         return {"latency_us_median": row["latency_us_median"],
                 "latency_us_p99": row["latency_us_p99"]}
 
+    def spinning_lat(self, hosts, seconds):
+        """The program watches memory and polls for nothing, so that our thread does the work."""
+        _, row = self.result(hosts, "write_lat", ["-s", "64", "--spin"], seconds)
+        return {"latency_us_median": row["latency_us_median"]}
+
+    def busy_bw(self, hosts, seconds):
+        with peers.busy_loops():
+            return self.write_bw(hosts, seconds)
+
     def message_rate(self, hosts, seconds):
         _, row = self.result(hosts, "write_bw", ["-s", "64"], seconds)
         return {"message_rate_mpps": row["message_rate_mpps"]}
@@ -55,9 +65,14 @@ class Ours:
         _, row = self.result(hosts, "write_imm", ["-s", "1M"], seconds)
         return {"bandwidth_gbps": row["bandwidth_gbps"]}
 
-    def sixteen_qps(self, hosts, seconds):
-        _, row = self.result(hosts, "write_bw", ["-s", "1M", "-q", "16"], seconds)
-        return {"bandwidth_gbps": row["bandwidth_gbps"]}
+    def many_qps(self, hosts, seconds):
+        """The same data over more and more queue pairs, in long and in short messages."""
+        figures = {}
+        for size in ("1M", "64K"):
+            for count in QPS_COMPARED:
+                _, row = self.result(hosts, "write_bw", ["-s", size, "-q", str(count)], seconds)
+                figures[f"gbps_{size}_{count}"] = row["bandwidth_gbps"]
+        return figures
 
     def thousand_qps(self, hosts, seconds):
         document, row = self.result(

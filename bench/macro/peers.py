@@ -1,11 +1,15 @@
 """The programs we are compared with: iperf3, sockperf and fi_pingpong as Debian has them."""
 
+import contextlib
 import json
 import re
+import subprocess
+import sys
 import time
 
 MIB = 1 << 20
 START_S = 20
+BUSY = 2
 
 
 class BenchError(Exception):
@@ -59,6 +63,23 @@ def iperf3(hosts, seconds):
     end = json.loads(client.output())["end"]["sum_received"]
     return {"bandwidth_gbps": end["bits_per_second"] / 1e9,
             "cpu_s_per_gb": (server.cpu_s + client.cpu_s) / (end["bytes"] / 1e9)}
+
+
+def busy_iperf3(hosts, seconds):
+    with busy_loops():
+        return iperf3(hosts, seconds)
+
+
+@contextlib.contextmanager
+def busy_loops():
+    """As many programs that do nothing but use a processor as a small machine has of them."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def sockperf(hosts, seconds):

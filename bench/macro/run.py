@@ -27,11 +27,13 @@ PLANES = 4
 MTU = 9000
 # Order of a round: ours stands beside the one it is compared with.
 PEERS = {"iperf3": peers.iperf3, "sockperf": peers.sockperf, "fi_latency": peers.fi_latency,
-         "fi_bandwidth": peers.fi_bandwidth}
-PROGRAMS = {"iperf3": "iperf3", "sockperf": "sockperf", "fi_latency": "fi_pingpong",
+         "fi_bandwidth": peers.fi_bandwidth, "busy_iperf3": peers.busy_iperf3}
+PROGRAMS = {"iperf3": "iperf3", "busy_iperf3": "iperf3",
+            "sockperf": "sockperf", "fi_latency": "fi_pingpong",
             "fi_bandwidth": "fi_pingpong"}
-OURS = ["write_bw", "write_lat", "message_rate", "immediates", "sixteen_qps", "thousand_qps",
-        "plane_loss"]
+OURS = ["write_bw", "write_lat", "spinning_lat", "busy_bw", "message_rate", "immediates",
+        "many_qps", "thousand_qps", "plane_loss"]
+BESIDE_PEERS = 4  # so many of ours come first
 # Title, unit, measurement, figure.
 ROWS = [
     ("1 MiB writes, one queue pair", "Gb/s", "write_bw", "bandwidth_gbps"),
@@ -42,11 +44,15 @@ ROWS = [
     ("sockperf UDP 64 B, one way, median", "us", "sockperf", "latency_us_median"),
     ("sockperf UDP 64 B, one way, 99 %", "us", "sockperf", "latency_us_p99"),
     ("fi_pingpong tcp rdm 64 B, one way, mean", "us", "fi_latency", "latency_us_mean"),
+    ("64 B writes, one way, watching memory only", "us", "spinning_lat", "latency_us_median"),
+    ("1 MiB writes beside two busy loops", "Gb/s", "busy_bw", "bandwidth_gbps"),
+    ("iperf3 beside two busy loops", "Gb/s", "busy_iperf3", "bandwidth_gbps"),
     ("processor time of both sides, 1 MiB writes", "s/GB", "write_bw", "cpu_s_per_gb"),
     ("processor time of both sides, iperf3", "s/GB", "iperf3", "cpu_s_per_gb"),
     ("64 B writes, one queue pair", "M/s", "message_rate", "message_rate_mpps"),
     ("1 MiB writes with immediate", "Gb/s", "immediates", "bandwidth_gbps"),
-    ("1 MiB writes, 16 queue pairs", "Gb/s", "sixteen_qps", "bandwidth_gbps"),
+    *((f"{title} writes, {count} queue pairs", "Gb/s", "many_qps", f"gbps_{size}_{count}")
+      for title, size in (("1 MiB", "1M"), ("64 KiB", "64K")) for count in ours.QPS_COMPARED),
     ("4 KiB writes, 1,000 queue pairs", "Gb/s", "thousand_qps", "bandwidth_gbps"),
     ("memory per queue pair, 1,000 open", "kB", "thousand_qps", "memory_kb_per_qp"),
     ("rate before one plane of four is cut", "Gb/s", "plane_loss", "before_gbps"),
@@ -78,9 +84,20 @@ class Bar:
 
 BARS = [
     Bar("bandwidth: 1 MiB writes / iperf3", ("write_bw", "bandwidth_gbps"),
-        ("iperf3", "bandwidth_gbps"), 0.5, 1.0, True),
+        ("iperf3", "bandwidth_gbps"), 0.7, 0.9, True),
+    Bar("processor time per GB / iperf3", ("write_bw", "cpu_s_per_gb"),
+        ("iperf3", "cpu_s_per_gb"), 1.6, 1.3, False),
+    *(Bar(f"{count} queue pairs / one, {size}", ("many_qps", f"gbps_{size}_{count}"),
+          ("many_qps", f"gbps_{size}_1"), 0.95, 1.1, True)
+      for size in ("1M", "64K") for count in ours.QPS_COMPARED[1:]),
+    Bar("beside two busy loops / iperf3 likewise", ("busy_bw", "bandwidth_gbps"),
+        ("busy_iperf3", "bandwidth_gbps"), 0.6, 0.8, True),
     Bar("latency: 64 B writes / sockperf, medians", ("write_lat", "latency_us_median"),
-        ("sockperf", "latency_us_median"), 2.0, 1.25, False),
+        ("sockperf", "latency_us_median"), 1.1, 1.0, False),
+    Bar("latency: 64 B writes / sockperf, 99 %", ("write_lat", "latency_us_p99"),
+        ("sockperf", "latency_us_p99"), 1.5, 1.2, False),
+    Bar("latency: watching memory / polling", ("spinning_lat", "latency_us_median"),
+        ("write_lat", "latency_us_median"), 1.3, 1.1, False),
 ]
 
 
@@ -144,10 +161,12 @@ def need(programs):
 def choose(arguments):
     """The measurements of a round, ours first where there is one to compare."""
     own = ours.Ours(str(arguments.mrc.resolve()))
-    everything = {} if arguments.peers_only else {name: getattr(own, name) for name in OURS[:2]}
+    everything = {}
+    if not arguments.peers_only:
+        everything.update({name: getattr(own, name) for name in OURS[:BESIDE_PEERS]})
     everything.update(PEERS)
     if not arguments.peers_only:
-        everything.update({name: getattr(own, name) for name in OURS[2:]})
+        everything.update({name: getattr(own, name) for name in OURS[BESIDE_PEERS:]})
     return {n: m for n, m in everything.items() if not arguments.only or n in arguments.only}
 
 

@@ -2,9 +2,11 @@
 #include "nic/engine/engine.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <utility>
 
+#include "nic/engine/crowding.h"
 #include "nic/queue_pair.h"
 #include "os/clock.h"
 
@@ -12,6 +14,17 @@ namespace mrc::nic {
 namespace {
 
 constexpr unsigned kLastTries = 1'000;
+
+long times_processor_was_lost() {
+  rusage usage{};
+  return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+// Of the calling thread, which polls in vain.
+bool processor_is_shared(TimeNs now) {
+  thread_local Crowding crowding;
+  return crowding.notice(now, times_processor_was_lost);
+}
 
 }  // namespace
 
@@ -36,10 +49,14 @@ void Engine::poll() {
   using enum EnginePump::Driver;
   const EngineWaker::Poll poll = waker_.begin_poll();
   if (!poll.has_lock) return;
-  pump_.round(poll.without_pause ? kEagerPoller : kPoller, poll.now);
+  const bool moved = pump_.round(poll.without_pause ? kEagerPoller : kPoller, poll.now);
   note_load();
   unlock();
-  waker_.end_poll();
+  if (!moved && group_.engines.size() == 1 && processor_is_shared(poll.now)) {
+    waker_.wait_for_packet(pump_.backend().wait_descriptor(), poll.now);
+  } else {
+    waker_.end_poll();
+  }
 }
 
 void Engine::on_exit() {

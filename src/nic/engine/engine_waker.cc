@@ -1,5 +1,6 @@
 #include "nic/engine/engine_waker.h"
 
+#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -31,6 +32,17 @@ EngineWaker::Poll EngineWaker::begin_poll() {
 
 void EngineWaker::end_poll() {
   polled_at_.store(os::monotonic_now(), std::memory_order_relaxed);
+}
+
+void EngineWaker::wait_for_packet(int backend, TimeNs now) {
+  const DurationNs rest = std::min(wanted_at_.load() - now, kPollWaitNs);
+  polled_at_.store(now + std::max<DurationNs>(rest, 0), std::memory_order_relaxed);
+  if (rest > 0) {
+    pollfd packets{.fd = backend, .events = POLLIN, .revents = 0};
+    const timespec limit{.tv_sec = 0, .tv_nsec = rest};
+    ::ppoll(&packets, 1, &limit, nullptr);
+  }
+  end_poll();
 }
 
 void EngineWaker::polling_ends() {

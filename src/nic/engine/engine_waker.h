@@ -33,6 +33,10 @@
 // that asks for a notification says that it stops polling, which ends the nap. A nap that misses a
 // wake-up does no harm: it is over after 100 us.
 //
+// Where a poller has lost its processor to others (crowding.h), a poll in vain waits for packets
+// instead of being repeated. It counts as a poll until it ends. What another thread completes
+// meanwhile is seen kPollWaitNs later at most.
+//
 // The engine thread takes over where one program thread polls for many busy engines and is too slow
 // for all of them: it goes round without sleeping, posters only ring, pollers only look at their
 // completions, until nothing has moved for a while. A poster that saw `taken_over_` may rely on a
@@ -55,6 +59,7 @@ class EngineWaker {
   static constexpr DurationNs kPollingNs = 5 * kMicrosecondNs;
   static constexpr DurationNs kFirstNapNs = 5 * kMicrosecondNs;
   static constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
+  static constexpr DurationNs kPollWaitNs = 100 * kMicrosecondNs;
 
   // --- The lock.
   void lock() { lock_.lock(); }
@@ -92,6 +97,9 @@ class EngineWaker {
   // up: a round may take longer than a program that polls without pause stays away.
   Poll begin_poll();
   void end_poll();
+  // Instead of end_poll(): waits until `backend` is readable, the engine must run, or kPollWaitNs
+  // are over. The lock is free meanwhile, so that who posts does its work; the engine thread naps.
+  void wait_for_packet(int backend, TimeNs now);
   bool polled_recently(TimeNs now) const {
     return now - polled_at_.load(std::memory_order_relaxed) < kPolledRecentlyNs;
   }

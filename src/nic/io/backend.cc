@@ -1,33 +1,32 @@
 #include "nic/io/backend.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "nic/io/udp/udp_backend.h"
 #include "nic/io/wire/wire_backend.h"
+#include "os/processors.h"
 
 namespace mrc::nic {
 namespace {
 
-// A quarter of the processors: the program, the kernel's share of the work and other processes need
-// some as well.
-constexpr unsigned kProcessorsPerThread = 4;
+// Half of a process's share of the processors: the program and the kernel's part of the work need
+// the rest. Where no launcher says how many share the host, there are two.
+constexpr unsigned kProcessorsPerThread = 2;
+constexpr unsigned kAssumedRanks = 2;
 constexpr unsigned kMaxDefaultThreads = 4;
 
-unsigned usable_processors() {
-  cpu_set_t usable;
-  CPU_ZERO(&usable);
-  if (::sched_getaffinity(0, sizeof(usable), &usable) != 0) return 1;
-  return static_cast<unsigned>(CPU_COUNT(&usable));
+unsigned default_threads() {
+  const unsigned told = os::ranks_on_host();
+  const unsigned ranks = told != 0 ? told : kAssumedRanks;
+  return std::clamp(os::usable_processors() / ranks / kProcessorsPerThread, 1U, kMaxDefaultThreads);
 }
 
 // A cable leads to one engine.
 unsigned thread_count(const node::DeviceConfig& config) {
   if (config.backend == node::BackendKind::kWire) return 1;
   if (config.threads != 0) return std::min(config.threads, node::kMaxThreads);
-  return std::clamp(usable_processors() / kProcessorsPerThread, 1U, kMaxDefaultThreads);
+  return default_threads();
 }
 
 }  // namespace

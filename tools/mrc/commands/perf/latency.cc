@@ -36,14 +36,15 @@ std::size_t PingPong::source_bytes(const Plan& plan) {
 
 PingPong::PingPong(Endpoint& endpoint, const Layout& layout, const Pattern& own,
                    const Pattern& peers, std::span<const std::byte> area,
-                   std::span<std::byte> source)
+                   std::span<std::byte> source, bool spin)
     : endpoint_(endpoint),
       layout_(layout),
       own_(own),
       peers_(peers),
       area_(area),
       source_(source),
-      immediates_(layout.message_bytes() > endpoint.mtu()) {}
+      immediates_(layout.message_bytes() > endpoint.mtu()),
+      spin_(spin) {}
 
 void PingPong::reap() {
   for (const ibv_wc& wc : endpoint_.poll_sends())
@@ -72,7 +73,7 @@ void PingPong::send() {
 // A message of one packet is there when its last byte is. The bytes before it may be on their way
 // through the caches for a moment; a program waits for them as we do.
 bool PingPong::arrived_in_memory(bool verify) {
-  reap();
+  if (!spin_) reap();
   const auto found = layout_.message_in(area_, 0, received_);
   const void* const last = &found.back();
   if (std::byte{__atomic_load_n(static_cast<const unsigned char*>(last), __ATOMIC_ACQUIRE)} !=

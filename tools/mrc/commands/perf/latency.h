@@ -20,7 +20,7 @@ class PingPong {
   static std::size_t source_bytes(const Plan& plan);  // registered memory that messages leave from
 
   PingPong(Endpoint& endpoint, const Layout& layout, const Pattern& own, const Pattern& peers,
-           std::span<const std::byte> area, std::span<std::byte> source);
+           std::span<const std::byte> area, std::span<std::byte> source, bool spin);
 
   // The client: sends first, measures. The result counts round trips.
   Result run(const Plan& plan, Watch& watch);
@@ -45,6 +45,7 @@ class PingPong {
   std::span<const std::byte> area_;
   std::span<std::byte> source_;
   bool immediates_;
+  bool spin_;
   std::uint64_t sent_ = 0;
   std::uint64_t signaled_ = 0;  // messages up to the last one with a completion
   std::uint64_t completed_ = 0;

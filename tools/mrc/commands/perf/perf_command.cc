@@ -75,6 +75,10 @@ void PerfCommand::declare_traffic(CLI::App& app, Given& given) {
     app.add_option("-q,--qp", plan.qps, "Queue pairs")->capture_default_str();
   if (plan.test == Test::kWriteBandwidth)
     app.add_flag("-b,--bidirectional", plan.both_ways, "Both sides write");
+  if (plan.test == Test::kWriteLatency)
+    app.add_flag("--spin", plan.spin,
+                 "Watch memory without polling in between, as programs for cards may; messages of "
+                 "one packet");
   app.add_flag("--verify,!--no-verify", plan.verify,
                "Compare what arrived with what was sent; on unless switched off");
   if (plan.test == Test::kWriteImmediate)

@@ -52,6 +52,7 @@ std::string why_not(const Plan& plan) {
     return "write_lat measures one queue pair; leave -q out";
   if (plan.test != Test::kWriteBandwidth && plan.both_ways)
     return "only write_bw knows -b (write_lat goes both ways by itself)";
+  if (plan.test != Test::kWriteLatency && plan.spin) return "only write_lat knows --spin";
   return {};
 }
 

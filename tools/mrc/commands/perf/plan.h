@@ -30,6 +30,7 @@ struct Plan {
   unsigned qps = 1;
   unsigned depth = 128;  // most messages in flight of a queue pair
   bool both_ways = false;
+  bool spin = false;  // write_lat: watch memory only, and poll when completions are needed
   bool verify = true;
   bool verify_all = false;  // every byte of every message, where the test can
 };

@@ -52,9 +52,10 @@ std::vector<std::uint64_t> read_numbers(const json& message, const char* key, st
 }
 
 json to_json(const Plan& plan) {
-  return {{"test", name_of(plan.test)},  {"sizes", plan.sizes},   {"iterations", plan.iterations},
-          {"seconds", plan.seconds},     {"qps", plan.qps},       {"depth", plan.depth},
-          {"both_ways", plan.both_ways}, {"verify", plan.verify}, {"verify_all", plan.verify_all}};
+  return {{"test", name_of(plan.test)},   {"sizes", plan.sizes}, {"iterations", plan.iterations},
+          {"seconds", plan.seconds},      {"qps", plan.qps},     {"depth", plan.depth},
+          {"both_ways", plan.both_ways},  {"spin", plan.spin},   {"verify", plan.verify},
+          {"verify_all", plan.verify_all}};
 }
 
 Plan read_plan(const json& message, const std::string& peer) {
@@ -68,6 +69,7 @@ Plan read_plan(const json& message, const std::string& peer) {
   plan.qps = static_cast<unsigned>(read_number(message, "qps", kMaxQps, peer));
   plan.depth = static_cast<unsigned>(read_number(message, "depth", kMaxDepth, peer));
   plan.both_ways = read_truth(message, "both_ways", peer);
+  plan.spin = read_truth(message, "spin", peer);
   plan.verify = read_truth(message, "verify", peer);
   plan.verify_all = read_truth(message, "verify_all", peer);
   const std::string problem = why_not(plan);

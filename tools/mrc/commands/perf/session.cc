@@ -142,7 +142,8 @@ Session::Outcome Session::client_part(const Layout& layout) {
   Outcome outcome;
   const WatchOptions options = watch_options(layout.message_bytes());
   Watch watch(options, *exchange_, terminal_);
-  PingPong ping_pong(*endpoint_, layout, *own_, *peers_, target_->bytes(), source());
+  PingPong ping_pong(*endpoint_, layout, *own_, *peers_, target_->bytes(), source(),
+                     options_.plan.spin);
   outcome.result = ping_pong.run(options_.plan, watch);
   ping_pong.drain(options_.timeout_s);
   outcome.counts = {outcome.result.messages};
@@ -200,7 +201,8 @@ Session::Outcome Session::answer_pings(const Layout& layout, json& end) {
   Outcome outcome;
   outcome.counts = {0};
   const double cpu_s = cpu_seconds();
-  PingPong ping_pong(*endpoint_, layout, *own_, *peers_, target_->bytes(), source());
+  PingPong ping_pong(*endpoint_, layout, *own_, *peers_, target_->bytes(), source(),
+                     options_.plan.spin);
   exchange_->send({{"ready", true}});
   ping_pong.answer(*exchange_, options_.plan.verify);
   end = exchange_->receive(0);
