@@ -69,6 +69,10 @@ struct EndpointConfig {
   // machine: silence and lateness shorter than this are not held against the network. 0 suits
   // hardware.
   DurationNs jitter_ns = 0;
+  // While a queue pair only receives, the way of its answers is probed once in a round trip and
+  // peer, and no more often than this. Ends to whom a packet costs much more than to a card set it:
+  // a probe and its answer are two packets for each that came in, where few come.
+  DurationNs reverse_check_ns = 0;
   // Answers of a queue pair that leave at the same time take one path: for callers to whom packets
   // on one path come cheaper together.
   bool group_answers = false;

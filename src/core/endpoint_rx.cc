@@ -106,8 +106,8 @@ void Endpoint::Impl::check_reverse_path(TimeNs now, Qp& qp) {
   if (now < peer.reverse_check_at) return;
   // The first packet only starts the clock: a short exchange needs no check.
   if (peer.reverse_check_at > 0 && !qp.requester.check_reverse_path()) return;
-  peer.reverse_check_at =
-      now + std::max({qp.requester.rtt().smoothed(), kMinReverseCheckNs, config.jitter_ns});
+  peer.reverse_check_at = now + std::max({qp.requester.rtt().smoothed(), kMinReverseCheckNs,
+                                          config.jitter_ns, config.reverse_check_ns});
 }
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

@@ -24,6 +24,7 @@ constexpr unsigned kEventCapacity = 4'096;
 constexpr unsigned kControlCapacity = 4'096;
 // How late a process may be through no fault of the network: others had its processor.
 constexpr DurationNs kJitterNs = kMillisecondNs;
+constexpr DurationNs kReverseCheckNs = 20 * kMillisecondNs;
 
 // Keys that peers must not guess.
 class KernelKeys final : public core::RandomSource {
@@ -146,6 +147,7 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                               .event_capacity = kEventCapacity,
                               .control_capacity = kControlCapacity,
                               .jitter_ns = kJitterNs,
+                              .reverse_check_ns = kReverseCheckNs,
                               .group_answers = true});
   if (!endpoint.ok()) {
     error = "device " + config_.name + ": " + endpoint.status().what();

@@ -20,11 +20,7 @@ long times_processor_was_lost() {
   return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-// Of the calling thread, which polls in vain.
-bool processor_is_shared(TimeNs now) {
-  thread_local Crowding crowding;
-  return crowding.notice(now, times_processor_was_lost);
-}
+thread_local Crowding crowding;
 
 }  // namespace
 
@@ -52,10 +48,11 @@ void Engine::poll() {
   const bool moved = pump_.round(poll.without_pause ? kEagerPoller : kPoller, poll.now);
   note_load();
   unlock();
-  if (!moved && group_.engines.size() == 1 && processor_is_shared(poll.now)) {
+  const bool crowded = !moved && crowding.notice(poll.now, times_processor_was_lost);
+  if (crowded && group_.engines.size() == 1) {
     waker_.wait_for_packet(pump_.backend().wait_descriptor(), poll.now);
   } else {
-    waker_.end_poll();
+    waker_.end_poll(crowding.takes_turns());
   }
 }
 

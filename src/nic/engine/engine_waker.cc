@@ -30,7 +30,8 @@ EngineWaker::Poll EngineWaker::begin_poll() {
   return {.has_lock = true, .without_pause = without_pause, .now = now};
 }
 
-void EngineWaker::end_poll() {
+void EngineWaker::end_poll(bool takes_turns) {
+  takes_turns_.store(takes_turns, std::memory_order_relaxed);
   polled_at_.store(os::monotonic_now(), std::memory_order_relaxed);
 }
 
@@ -42,7 +43,7 @@ void EngineWaker::wait_for_packet(int backend, TimeNs now) {
     const timespec limit{.tv_sec = 0, .tv_nsec = rest};
     ::ppoll(&packets, 1, &limit, nullptr);
   }
-  end_poll();
+  end_poll(false);
 }
 
 void EngineWaker::polling_ends() {
@@ -90,7 +91,8 @@ void EngineWaker::nap() {
   napping_.store(true);
   if (!stopping_.load() && !take_over_wanted_.load()) descriptors_.wait_for_signal(nap_ns_);
   napping_.store(false);
-  nap_ns_ = std::min(2 * nap_ns_, kNapNs);
+  const bool turns = takes_turns_.load(std::memory_order_relaxed);
+  nap_ns_ = turns ? kTurnNs : std::min(2 * nap_ns_, kNapNs);
 }
 
 void EngineWaker::sleep(TimeNs latest) {

@@ -28,10 +28,12 @@
 // thread for the lock and for the packets. So while the last poll is less than kPollingNs old the
 // engine thread only naps: it ignores packets and deadlines, which the poller sees to, for 5 us at
 // first and twice as long each time it finds the program still polling, up to kNapNs. Whoever polls
-// without pause is back within one or two microseconds; a program that polls now and then and spins
-// on a word of memory in between is not, and has the engine thread wait for its packets. A program
-// that asks for a notification says that it stops polling, which ends the nap. A nap that misses a
-// wake-up does no harm: it is over after 100 us.
+// without pause is back within one or two microseconds, and where many share few processors, each
+// giving its own away after a poll in vain, within kTurnNs; the nap then lasts that long too, since
+// of eight threads that wake up every 100 us nobody gets anything done. A program that polls now
+// and then and spins on a word of memory in between is not, and has the engine thread wait for its
+// packets. A program that asks for a notification says that it stops polling, which ends the nap. A
+// nap that misses a wake-up does no harm: it is over after 100 us.
 //
 // Where a poller has lost its processor to others (crowding.h), a poll in vain waits for packets
 // instead of being repeated. It counts as a poll until it ends. What another thread completes
@@ -59,6 +61,7 @@ class EngineWaker {
   static constexpr DurationNs kPollingNs = 5 * kMicrosecondNs;
   static constexpr DurationNs kFirstNapNs = 5 * kMicrosecondNs;
   static constexpr DurationNs kNapNs = 100 * kMicrosecondNs;
+  static constexpr DurationNs kTurnNs = kMillisecondNs;
   static constexpr DurationNs kPollWaitNs = 100 * kMicrosecondNs;
 
   // --- The lock.
@@ -96,7 +99,7 @@ class EngineWaker {
   // An empty completion queue was polled. Whoever gets the lock calls end_poll() after giving it
   // up: a round may take longer than a program that polls without pause stays away.
   Poll begin_poll();
-  void end_poll();
+  void end_poll(bool takes_turns);
   // Instead of end_poll(): waits until `backend` is readable, the engine must run, or kPollWaitNs
   // are over. The lock is free meanwhile, so that who posts does its work; the engine thread naps.
   void wait_for_packet(int backend, TimeNs now);
@@ -116,7 +119,8 @@ class EngineWaker {
   void give_back();  // and one more round behind it
   // A program does the work by polling, so far as can be seen.
   bool program_polls(TimeNs now) const {
-    return now - polled_at_.load(std::memory_order_relaxed) < kPollingNs;
+    const bool turns = takes_turns_.load(std::memory_order_relaxed);
+    return now - polled_at_.load(std::memory_order_relaxed) < (turns ? kTurnNs : kPollingNs);
   }
   void nap();
   void end_naps() { nap_ns_ = kFirstNapNs; }  // the next one is short again
@@ -138,6 +142,7 @@ class EngineWaker {
   std::atomic<TimeNs> wanted_at_{kNever};
   std::atomic<TimeNs> sleeps_until_{0};  // 0: awake, or napping
   std::atomic<TimeNs> polled_at_{0};
+  std::atomic<bool> takes_turns_{false};  // the last to poll, see Crowding
   std::atomic<bool> napping_{false};
   std::atomic<bool> take_over_wanted_{false};
   std::atomic<bool> taken_over_{false};  // the thread does it all

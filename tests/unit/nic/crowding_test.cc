@@ -50,10 +50,34 @@ TEST(Crowding, LosingTheProcessorForAMomentIsNothing) {
   EXPECT_FALSE(poller.poll_after(50 * kMicrosecondNs));
 }
 
-TEST(Crowding, TheKernelIsAskedOnceInAStreak) {
+TEST(Crowding, TheKernelIsAskedSeldom) {
   Poller poller;
   poller.poll_without_pause(10'000);
-  EXPECT_EQ(poller.asked, 1U);
+  EXPECT_LE(poller.asked, 10'000 / Crowding::kTurns + 1);
+}
+
+TEST(Crowding, WhoGivesItsProcessorAwayAfterEachPollTakesTurns) {
+  Poller poller;
+  const auto poll_in_turns = [&] {
+    for (unsigned i = 0; i < 2 * Crowding::kTurns; ++i) {
+      ++poller.lost;
+      EXPECT_FALSE(poller.poll_after(100 * kMicrosecondNs)) << "it need not wait as well";
+    }
+  };
+  EXPECT_FALSE(poller.crowding.takes_turns());
+  poll_in_turns();
+  EXPECT_TRUE(poller.crowding.takes_turns());
+  poller.poll_without_pause(2 * Crowding::kTurns);
+  EXPECT_FALSE(poller.crowding.takes_turns()) << "it has a processor to itself again";
+}
+
+TEST(Crowding, WhoPollsNowAndThenTakesNoTurns) {
+  Poller poller;
+  for (unsigned i = 0; i < 4 * Crowding::kTurns; ++i) {
+    ++poller.lost;
+    poller.poll_after(2 * kMillisecondNs);
+  }
+  EXPECT_FALSE(poller.crowding.takes_turns());
 }
 
 }  // namespace

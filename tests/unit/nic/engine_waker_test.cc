@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "os/clock.h"
+#include "os/descriptor.h"
 
 namespace mrc::nic::test {
 namespace {
@@ -335,6 +337,30 @@ TEST_F(EngineWakerTest, TheSecondPollInARowIsWithoutPause) {
   waker.unlock(pump);
   waker.polling_ends();
   EXPECT_FALSE(waker.polled_recently(os::monotonic_now()));
+}
+
+// The engine thread stays away from a program that polls; for longer from one of many that give
+// their processors to each other.
+TEST_F(EngineWakerTest, AProgramPollsForAsLongAsItUsuallyStaysAway) {
+  waker.end_poll(false);
+  const TimeNs soon = os::monotonic_now();
+  EXPECT_TRUE(waker.program_polls(soon - EngineWaker::kPollingNs));
+  EXPECT_FALSE(waker.program_polls(soon + EngineWaker::kPollingNs));
+  waker.end_poll(true);
+  EXPECT_TRUE(waker.program_polls(soon + EngineWaker::kPollingNs));
+  EXPECT_FALSE(waker.program_polls(os::monotonic_now() + EngineWaker::kTurnNs));
+}
+
+TEST_F(EngineWakerTest, APollThatWaitsEndsWithAPacketOrInTime) {
+  const TimeNs start = os::monotonic_now();
+  const os::Descriptor packets(eventfd(0, EFD_CLOEXEC));
+  waker.lock();
+  waker.unlock(pump);  // nothing is due
+  waker.wait_for_packet(packets.get(), start);
+  EXPECT_GE(os::monotonic_now(), start + EngineWaker::kPollWaitNs);
+  eventfd_write(packets.get(), 1);
+  waker.wait_for_packet(packets.get(), os::monotonic_now());
+  EXPECT_TRUE(waker.polled_recently(os::monotonic_now()));
 }
 
 TEST_F(EngineWakerTest, SleepEndsAtTheDeadlineOrTheLatestMoment) {
