@@ -27,21 +27,29 @@ constexpr std::size_t kMaxName = 32;
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-void make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail(path);
+// False when there is nothing to make it in.
+bool make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
+  if (errno != ENOENT) fail(path);
+  return false;
 }
 
-// A folder in /tmp that somebody else made is no place for sockets.
-void make_base(const std::string& path) {
-  std::error_code error;
+// A folder in /tmp that somebody else made is no place for sockets. False when it was removed in
+// this moment.
+bool make_base(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path();
+  std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  make_folder(path);
+  if (error) {
+    errno = error.value();
+    fail(path);
+  }
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) fail(path);
+  if (!make_folder(path) || (::lstat(path.c_str(), &info) != 0 && errno == ENOENT)) return false;
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
     throw fabric::InputError(path + " belongs to somebody else; choose a place with --dir");
   }
+  return true;
 }
 
 bool same_file(int descriptor, const std::string& path) {
@@ -75,10 +83,10 @@ Directory::Directory(std::string base, std::string name)
 }
 
 bool Directory::lock() {
-  make_base(base_);
   const std::string file = path_ + "/lock";
   for (;;) {
-    make_folder(path_);
+    // A lab that ends removes its folder, and the one around it when that is empty.
+    if (!make_base(base_) || !make_folder(path_)) continue;
     os::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid() && errno == ENOENT) continue;  // removed in this moment
     if (!lock.valid()) fail(file);
@@ -117,10 +125,11 @@ void Directory::set_up(unsigned hosts) {
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     if (entry.path().filename() != "lock") std::filesystem::remove_all(entry.path());
   }
-  make_folder(ports_path());
-  make_folder(path_ + "/h");
+  std::vector<std::string> folders = {ports_path(), path_ + "/h"};
   for (unsigned host = 0; host < hosts; ++host)
-    make_folder(host_path(host));
+    folders.push_back(host_path(host));
+  for (const std::string& folder : folders)
+    if (!make_folder(folder)) fail(folder);
 }
 
 std::string Directory::namespace_prefix() const {
