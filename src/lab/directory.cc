@@ -45,7 +45,11 @@ bool make_base(const std::string& path) {
     fail(path);
   }
   struct stat info {};
-  if (!make_folder(path) || (::lstat(path.c_str(), &info) != 0 && errno == ENOENT)) return false;
+  if (!make_folder(path)) return false;
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return false;
+    fail(path);
+  }
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) {
     throw fabric::InputError(path + " belongs to somebody else; choose a place with --dir");
   }

@@ -26,7 +26,7 @@ class Crowding {
   static constexpr DurationNs kTurnsNs = 40 * kMillisecondNs;  // in which they come
 
   // A poll was in vain. `lost_processor()` tells how often the thread lost its processor so far; it
-  // is called once in a streak and once at its end.
+  // is called once in a streak, at the end of one, and once in kTurns polls.
   template <typename LostProcessor>
   bool notice(TimeNs now, LostProcessor lost_processor) {
     const DurationNs pause = now - polled_at_;

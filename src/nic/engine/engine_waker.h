@@ -19,7 +19,7 @@
 //    is kept by the descriptor, which makes the call return at once.
 // 3. Late doorbells. A poster that leaves its work to the next poll (ring_later()) pushes and then
 //    loads `sleeps_until_`: as 2, with the doorbell in place of the deadline. A thread that is
-//    awake or naps comes by within kNapNs.
+//    awake or naps comes by within kTurnNs.
 // 4. Calls. stop(), want_take_over() and report_overrun() raise a flag and then wake a thread that
 //    said it sleeps or naps; the thread says so first and then looks at the flags, as in 2.
 // 5. Packets. The back end's descriptor is among those the thread sleeps on.
@@ -33,7 +33,7 @@
 // of eight threads that wake up every 100 us nobody gets anything done. A program that polls now
 // and then and spins on a word of memory in between is not, and has the engine thread wait for its
 // packets. A program that asks for a notification says that it stops polling, which ends the nap. A
-// nap that misses a wake-up does no harm: it is over after 100 us.
+// nap that misses a wake-up does no harm: it is over after kTurnNs.
 //
 // Where a poller has lost its processor to others (crowding.h), a poll in vain waits for packets
 // instead of being repeated. It counts as a poll until it ends. What another thread completes
