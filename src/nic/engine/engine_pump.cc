@@ -22,8 +22,8 @@ constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
 // within microseconds, or after the milliseconds others had its processor. The target delay lets a
 // window stand through that, and its limit is what receive buffers of sockets hold (the peer's are
 // taken to be like ours; the kernel counts up to twice what was sent), in whole bursts: one that a
-// full window cuts in two leaves in two system calls, and so do all after it. More than 1 MiB leaves
-// the caches: 2 MiB carried less in every case but that of 1,000 queue pairs.
+// full window cuts in two leaves in two system calls, and so do all after it. More than 1 MiB
+// leaves the caches: 2 MiB carried less in every case but that of 1,000 queue pairs.
 // Ordinary networks drop; who has switches that trim says so in a profile. Where ports are slow,
 // the time that one packet takes on a link counts: it is spent at each hop, and queues are a few
 // packets long.
