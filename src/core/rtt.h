@@ -28,7 +28,10 @@ constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflec
 }
 
 // Answers that come far too late say little about the next ones: many may have waited for the same
-// thing. Together they are one sample, of limited weight; what was sent after that is believed.
+// thing. Together they are one sample, of limited weight; what was sent after that is believed. If
+// the very first answer was late, the estimate begins again with the first one that is not: after
+// 768 us (a pause), 69 us and 5 ms (a pause again) the retry interval is 0.9 ms, not 8.4 ms (seed
+// 1688849870458043).
 class RttEstimator {
  public:
   // `initial` stands in until the first sample.
@@ -39,10 +42,15 @@ class RttEstimator {
   void add(TimeNs now, TimeNs sent_at, DurationNs sample) {
     const DurationNs most = (has_sample_ ? kMostTimesLonger : kMostTimesExpected) * smoothed_;
     if (sent_at < held_up_at_ && sample > smoothed_ && !MRC_BUG(kHeldUpAnswersAllCount)) return;
-    if (sample > most) {
+    const bool sent_since = sent_at >= held_up_at_;
+    const bool too_late = sample > most;
+    if (too_late) {
       held_up_at_ = now;
       sample = most;
     }
+    if (!has_sample_) began_too_late_ = too_late;
+    const bool better = began_too_late_ && sent_since && !too_late;
+    if (better && !MRC_BUG(kLateFirstAnswerStays)) has_sample_ = began_too_late_ = false;
     if (!has_sample_) return start(sample);
     const DurationNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
@@ -72,6 +80,7 @@ class RttEstimator {
   DurationNs minimum_;
   TimeNs held_up_at_ = 0;
   bool has_sample_ = false;
+  bool began_too_late_ = false;
 };
 
 }  // namespace mrc::core

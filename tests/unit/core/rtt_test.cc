@@ -80,6 +80,27 @@ TEST(Rtt, OthersThatWereHeldUpWithTheFirstDoNotCount) {
   EXPECT_LT(estimate.smoothed(), 64 * 12 * kMicrosecondNs) << "one that was quick all the same";
 }
 
+TEST(Rtt, AFirstAnswerThatWasHeldUpGivesWayToTheNext) {
+  constexpr DurationNs kPause = 3'400 * kMicrosecondNs;
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(kPause, 0, kPause);
+  estimate.add(kPause + kUsual, kPause, kUsual);
+  EXPECT_EQ(estimate.smoothed(), kUsual);
+  EXPECT_EQ(estimate.variation(), kUsual / 2);
+  estimate.add(2 * kPause, kPause + kUsual, kPause - kUsual);
+  EXPECT_LE(estimate.smoothed(), 2 * kUsual) << "the next late one counts as eight usual ones";
+}
+
+// It left before the late one came and may have waited as well, only not as long.
+TEST(Rtt, AFirstAnswerThatWasHeldUpDoesNotGiveWayToOneThatWaitedWithIt) {
+  constexpr DurationNs kPause = 3'400 * kMicrosecondNs;
+  constexpr DurationNs kFirst = 64 * 12 * kMicrosecondNs;
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(kPause, 0, kPause);
+  estimate.add(kPause + 1, kPause + 1 - kFirst / 2, kFirst / 2);
+  EXPECT_EQ(estimate.smoothed(), kFirst - kFirst / 16);
+}
+
 TEST(Rtt, LongerRoundTripsAreBelievedWhenTheyGoOn) {
   Settled settled;
   for (unsigned i = 0; i < 40; ++i)
