@@ -140,7 +140,7 @@ bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflect
 
 void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger,
                                AckSample& sample) {
-  const PacketRecord& packet = window_->record(trigger);
+  const PacketRecord packet = window_->record(trigger);
   Copy copy = only_copy(packet);
   const bool on_its_way = packet.state == PacketState::kInFlight ||
                           (packet.state == PacketState::kToResend && copy == Copy::kLast);
@@ -150,12 +150,11 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
         add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
     if (stamp_fits && copy != Copy::kLast) copy = copy_by_stamp(packet);
   }
-  settle(now, trigger, copy);
+  settle(now, trigger, packet, copy);
 }
 
 // One packet has arrived.
-void Requester::settle(TimeNs now, Sequence seq, Copy copy) {
-  const PacketRecord packet = window_->record(seq);
+void Requester::settle(TimeNs now, Sequence seq, const PacketRecord& packet, Copy copy) {
   if (packet.state == PacketState::kAcknowledged) return;
   const std::uint32_t late = copy == Copy::kLast ? late_packets(now, seq, packet.sent_at) : 0;
   if (packet.state == PacketState::kToResend) {
@@ -184,7 +183,8 @@ void Requester::settle(TimeNs now, Sequence seq, Copy copy) {
 
 void Requester::settle_up_to(TimeNs now, Sequence last) {
   for (Sequence seq = window_->oldest(); seq <= last; ++seq) {
-    settle(now, seq, only_copy(window_->record(seq)));
+    const PacketRecord packet = window_->record(seq);
+    settle(now, seq, packet, only_copy(packet));
   }
   if (last >= window_->oldest()) window_->advance_to(last + 1);
 }
@@ -201,7 +201,8 @@ void Requester::settle_bitmap(TimeNs now, const SackView& view) {
   if (window_->next() - base < 64) bits &= (std::uint64_t{1} << (window_->next() - base)) - 1;
   for (bits &= ~window_->acknowledged_bits(base); bits != 0; bits &= bits - 1) {
     const Sequence seq = base + static_cast<unsigned>(std::countr_zero(bits));
-    settle(now, seq, only_copy(window_->record(seq)));
+    const PacketRecord packet = window_->record(seq);
+    settle(now, seq, packet, only_copy(packet));
   }
 }
 

@@ -191,7 +191,7 @@ class Requester {
   void give_up_unanswered(TimeNs now, TimeNs sent_before);
 
   // feedback.cc
-  void settle(TimeNs now, Sequence seq, Copy copy);
+  void settle(TimeNs now, Sequence seq, const PacketRecord& packet, Copy copy);
   void settle_bitmap(TimeNs now, const SackView& view);
   void settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trigger, AckSample& sample);
   void settle_up_to(TimeNs now, Sequence last);

@@ -2,8 +2,9 @@
 // immediates are to be delivered, and what to tell the sender.
 //
 // Everything kept is bounded by what ready_to_receive() fixed: one bit triple per PSN of the window
-// and one stash entry per immediate in flight. A packet is checked whole before anything changes; a
-// packet that fails a check changes nothing but a counter.
+// and one stash entry per immediate in flight. A packet is checked whole before it enters the
+// window; one that fails changes nothing but a counter. What cannot be known then is whether an
+// immediate finds a receive: that shows when the left edge reaches it, and fails the queue pair.
 #pragma once
 
 #include <array>

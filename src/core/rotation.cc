@@ -191,13 +191,14 @@ PortId Rotation::least_loaded(PortMask candidates) const {
   PortId least = planes_[0].port;
   const auto first = static_cast<unsigned>(next_port());
   const std::uint64_t at_least = least_load();
-  for (const PortId port : candidates) {
-    const std::uint64_t packets = std::max(planes_[profile_->plane(port)].load, at_least);
-    const unsigned turn = (static_cast<unsigned>(port) - first) % kMaxPorts;
+  for (const Plane& plane : planes_) {
+    if (!candidates.contains(plane.port)) continue;
+    const std::uint64_t packets = std::max(plane.load, at_least);
+    const unsigned turn = (static_cast<unsigned>(plane.port) - first) % kMaxPorts;
     const std::uint64_t key = packets * kMaxPorts + turn;
     if (key >= best) continue;
     best = key;
-    least = port;
+    least = plane.port;
   }
   return least;
 }

@@ -28,8 +28,7 @@ Sequence SendWindow::sequence_of(std::uint16_t place) const {
   return oldest_ + ((place - oldest_) & mask_);
 }
 
-void SendWindow::link(std::uint16_t place) {
-  Stored& packet = record_at(place);
+void SendWindow::link(std::uint16_t place, Stored& packet) {
   List& on_path = path(EvIndex{packet.ev});
   packet.older = order_.tail;
   packet.newer = kNil;
@@ -42,8 +41,7 @@ void SendWindow::link(std::uint16_t place) {
   in_flight_bytes_ += packet.nominal_bytes;
 }
 
-void SendWindow::unlink(Sequence seq) {
-  const Stored& packet = open_record(seq);
+void SendWindow::unlink(Sequence seq, const Stored& packet) {
   (packet.older == kNil ? order_.head : record_at(packet.older).newer) = packet.newer;
   (packet.newer == kNil ? order_.tail : record_at(packet.newer).older) = packet.older;
   unlink_from_path(slot(seq), packet);
@@ -79,7 +77,7 @@ void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
                   .state = PacketState::kInFlight,
                   .ev = static_cast<std::uint16_t>(ev)};
   stamp(packet, now);
-  link(slot(next_));
+  link(slot(next_), packet);
   ++next_;
 }
 
@@ -94,33 +92,33 @@ void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
   packet.state = PacketState::kInFlight;
   bits_.clear(seq, kResendLane);
   --to_resend_;
-  link(slot(seq));
+  link(slot(seq), packet);
 }
 
 void SendWindow::acknowledge(Sequence seq) {
-  if (open_record(seq).state == PacketState::kInFlight) {
-    unlink(seq);
+  Stored& packet = open_record(seq);
+  if (packet.state == PacketState::kInFlight) {
+    unlink(seq, packet);
   } else {
     bits_.clear(seq, kResendLane);
     --to_resend_;
   }
-  release(seq);
+  release(slot(seq), packet);
   bits_.set(seq, kAcknowledgedLane);
 }
 
-void SendWindow::release(Sequence seq) {
-  Stored& packet = open_record(seq);
+void SendWindow::release(std::uint16_t place, Stored& packet) {
   packet.state = PacketState::kUnused;
   if (index_.empty()) return;
   packet.newer = free_;
-  free_ = static_cast<std::uint16_t>(index_.at(slot(seq)));
-  index_.set(slot(seq), RecordIndex::kNone);
+  free_ = static_cast<std::uint16_t>(index_.at(place));
+  index_.set(place, RecordIndex::kNone);
 }
 
 void SendWindow::queue_resend(Sequence seq, ResendReason reason) {
   Stored& packet = open_record(seq);
   MRC_ASSERT(packet.state == PacketState::kInFlight);
-  unlink(seq);
+  unlink(seq, packet);
   packet.state = PacketState::kToResend;
   packet.reason = reason;
   bits_.set(seq, kResendLane);

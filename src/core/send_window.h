@@ -215,11 +215,12 @@ class SendWindow {
     r.sent_high = static_cast<std::uint64_t>(now) >> 32 & 0x3FFF;
   }
   Sequence sequence_of(std::uint16_t place) const;
-  void link(std::uint16_t place);
-  void unlink(Sequence seq);
+  // `packet` is the record at `place`, looked up once by the caller.
+  void link(std::uint16_t place, Stored& packet);
+  void unlink(Sequence seq, const Stored& packet);
   void unlink_from_path(std::uint16_t place, const Stored& packet);
   std::uint32_t take_record(std::uint16_t place);
-  void release(Sequence seq);
+  void release(std::uint16_t place, Stored& packet);
 
   FixedArray<Stored> records_;  // in no order; the free ones are linked by `newer`
   RecordIndex index_;           // empty when there is a record for every place

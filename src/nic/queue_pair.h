@@ -2,9 +2,10 @@
 // state.
 //
 // Posting. A poster writes a slot under `post_lock_`, publishes it by moving `sends_posted_` (or
-// `receives_posted_`), and rings the device's doorbell. The engine takes slots in order, under its
-// lock. A slot is in use from posting until its credit returns, so the engine and the protocol
-// refer to it by number for as long as they need it, retransmissions included.
+// `receives_posted_`), and rings: the queue pair is a doorbell of its engine. The engine takes
+// slots in order, under its lock. A slot is in use from posting until its credit returns, so the
+// engine and the protocol refer to it by number for as long as they need it, retransmissions
+// included.
 //
 // Credits. A request takes one. The credit of a receive or of a signaled send comes back when its
 // completion is polled, together with those of the unsignaled sends before it. Unsignaled sends

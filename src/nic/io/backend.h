@@ -1,8 +1,9 @@
 // Between the engine and the network: packets out, packets in, and which ports work.
 //
-// A back end is driven by one thread at a time (whoever holds the device's engine lock) and never
-// blocks. It knows addresses, sockets and frames; it knows nothing of queue pairs. UDP sockets and
-// unix sockets are two implementations; a test may bring its own.
+// A back end belongs to one engine, is driven by one thread at a time (whoever holds the lock of
+// that engine) and never blocks. It knows addresses, sockets and frames; it knows nothing of queue
+// pairs. There are two: datagrams through UDP sockets (io/udp), and whole frames over cables, unix
+// sockets or network interfaces (io/wire). A test may bring its own.
 #pragma once
 
 #include <cstddef>
