@@ -1,12 +1,16 @@
 // Control packets that wait for a port: SACKs, NACKs, transport ACKs and answers to probes and
 // endpoint requests.
 //
-// Owns the entries and their bound. Beside as many as `capacity` there is room for one transport
-// ACK of each queue pair: a burst of questions to some must not keep the others from completing.
+// Owns the entries and their bound. A quarter of the capacity is for answers to EV probes, which
+// anybody may send: 512 of them, waiting for one busy port, must not take the room of SACKs, nor
+// their turn. Beside the capacity there is room for one transport ACK of each queue pair: a burst
+// of questions to some must not keep the others from completing.
 // What an entry says is read off its queue pair when it leaves, so that it tells the newest state;
 // here nothing is built.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +34,9 @@ struct ControlEntry {
   bool belongs_to(std::uint32_t slot) const {
     return kind != Kind::kEndpointResponse && qp.slot == slot;
   }
+  bool answers_ev_probe() const {
+    return kind == Kind::kEndpointResponse && op == wire::EndpointOp::kEvProbe;
+  }
 
   Kind kind = Kind::kSack;
   wire::PathMark mark = wire::PathMark::kNone;
@@ -48,9 +55,10 @@ struct ControlEntry {
 };
 static_assert(sizeof(ControlEntry) == 40);
 
-class ControlQueue {
+// In order of arrival, but for those that cannot leave yet.
+class ControlLine {
  public:
-  ControlQueue(std::size_t capacity, std::size_t queue_pairs)
+  ControlLine(std::size_t capacity, std::size_t queue_pairs)
       : capacity_(capacity), entries_(capacity + queue_pairs) {}
 
   bool empty() const { return entries_.empty(); }
@@ -100,6 +108,32 @@ class ControlQueue {
   std::size_t capacity_;
   Ring<ControlEntry> entries_;
   std::size_t acks_ = 0;
+};
+
+class ControlQueue {
+ public:
+  ControlQueue(std::size_t capacity, std::size_t queue_pairs)
+      : lines_{ControlLine(capacity - ev_probes_of(capacity), queue_pairs),
+               ControlLine(std::max<std::size_t>(ev_probes_of(capacity), 1), 0)} {}
+
+  bool empty() const { return lines_[kPeers].empty() && lines_[kEvProbes].empty(); }
+  // Answers to peers first.
+  std::array<ControlLine, 2>& lines() { return lines_; }
+
+  bool push(const ControlEntry& entry) {
+    const bool for_anybody = entry.answers_ev_probe() && !MRC_BUG(kEvProbesShareTheQueue);
+    return lines_[for_anybody ? kEvProbes : kPeers].push(entry);
+  }
+  bool push_copies(const ControlEntry& entry, unsigned copies) {
+    return lines_[kPeers].push_copies(entry, copies);
+  }
+  void forget(std::uint32_t slot) { lines_[kPeers].forget(slot); }
+
+ private:
+  enum LineNumber : std::size_t { kPeers, kEvProbes };
+  static std::size_t ev_probes_of(std::size_t capacity) { return capacity / 4; }
+
+  std::array<ControlLine, 2> lines_;
 };
 
 }  // namespace mrc::core

@@ -100,7 +100,13 @@ void Endpoint::on_timer(TimeNs now) {
       const Requester::Outcome result = qp.requester.on_timer(now);
       if (result.fatal) e.fail(qp, result.status, result.at_fault);
       e.doubt_ports(qp);
-      e.unpark(qp);
+      // Whose time has made room is not the next to use it: one that times out again and again
+      // would keep it from those that wait.
+      if (MRC_BUG(kTimeoutJumpsTheLine)) {
+        e.unpark(qp);
+      } else if (result.opened_window && qp.group != nullptr) {
+        e.scheduler.wake_first(qp.group->waiting);
+      }
       e.after_event(qp);
     }
     // Whatever is still due waits for a port, not for time.

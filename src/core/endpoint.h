@@ -82,7 +82,7 @@ struct QpStatus {
   std::uint32_t receives_outstanding = 0;
   std::uint32_t packets_in_flight = 0;    // sent, neither acknowledged nor declared lost
   std::uint32_t packets_lost = 0;         // declared lost, waiting for retransmission
-  std::int64_t bytes_in_flight = 0;       // nominal size of the former
+  std::int64_t bytes_in_flight = 0;       // of these, nominal size; 0 while it backs off
   std::int64_t window_bytes = 0;          // of the controller, which QPs to the peer may share
   std::int64_t peer_bytes_in_flight = 0;  // what the shared controller counts
   std::uint32_t window_psns = 0;          // MPR in force for sending

@@ -12,6 +12,8 @@ namespace {
 
 // Queue pairs asked for a path that is free now.
 constexpr std::uint32_t kStatusLookahead = 8;
+// A question is asked 10 ms and more apart, and many queue pairs to one peer may have failed.
+constexpr std::uint32_t kAskLookahead = 256;
 
 }  // namespace
 
@@ -134,12 +136,17 @@ bool Endpoint::Impl::next_port_question(TimeNs now, PortMask free_ports, TxPacke
     const PortMask down = ports.called_down(peer) & ports.ours();
     if (!down.empty() && (down & free_ports).empty()) continue;  // waits for the port
     ports.note_asked(peer, now);
-    out.ev = choose_status_ev(down & free_ports, peers[peer], true);
-    if (out.ev == kNoEv) continue;
-    const Qp& qp = *qps[peers[peer].status_qp];
-    if (!qp.requester.ask_path(now, out.ev, {qp.config.number, qp.rtr.remote_qp}, out)) continue;
-    address(qp, out);
-    return true;
+    // Failed queue pairs do not ask, so that the next one has to.
+    for (std::uint32_t tries = std::min(peers[peer].users, kAskLookahead); tries > 0; --tries) {
+      out.ev = choose_status_ev(down & free_ports, peers[peer], true);
+      if (out.ev == kNoEv) break;
+      const Qp& qp = *qps[peers[peer].status_qp];
+      const bool asks =
+          qp.requester.ask_path(now, out.ev, {qp.config.number, qp.rtr.remote_qp}, out);
+      if (asks) address(qp, out);
+      if (asks) return true;
+      if (MRC_BUG(kFailedQpsAsk)) break;
+    }
   }
   return false;
 }

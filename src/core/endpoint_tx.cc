@@ -77,27 +77,31 @@ void Endpoint::Impl::count_sent(const TxPacket& out) {
 // --- Answers ---
 
 bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out) {
-  for (std::size_t tries = std::min(control.size(), kControlLookahead); tries > 0;) {
-    if (control.empty()) return false;
-    const ControlEntry& entry = control.front();
-    if (!still_valid(entry)) {
-      control.pop();
-      continue;
+  for (ControlLine& line : control.lines()) {
+    std::size_t tries = std::min(line.size(), kControlLookahead);
+    while (tries > 0 && !line.empty()) {
+      const ControlEntry& entry = line.front();
+      if (!still_valid(entry)) {
+        line.pop();
+      } else if (build_control(now, free_ports, entry, out)) {
+        line.pop();
+        return true;
+      } else {
+        line.defer();
+        --tries;
+      }
     }
-    if (build_control(now, free_ports, entry, out)) {
-      control.pop();
-      return true;
-    }
-    control.defer();
-    --tries;
   }
   return false;
 }
 
-// An answer dies with its queue pair; a failed one makes no more claims about single packets.
+// An answer dies with its queue pair; a failed one makes no more claims about single packets. An EV
+// probe asks about a path, so its answer dies with the port it came in on; one about our ports with
+// the last queue pair to that peer.
 bool Endpoint::Impl::still_valid(const ControlEntry& entry) const {
   using enum ControlEntry::Kind;
-  if (entry.kind == kEndpointResponse) return true;
+  if (entry.answers_ev_probe()) return ports.ours().contains(entry.port);
+  if (entry.kind == kEndpointResponse) return peer_index.find(entry.destination) != kNoSlot;
   const Qp* qp = qps[entry.qp.slot].get();
   if (qp == nullptr || qp->incarnation != entry.qp.incarnation) return false;
   return qp->responder.started() || (entry.kind != kSack && entry.kind != kProbeAnswer);
@@ -154,10 +158,8 @@ EvIndex Endpoint::Impl::choose_answer_path(TimeNs now, PortMask free_ports,
 bool Endpoint::Impl::build_endpoint_response(TimeNs now, PortMask free_ports,
                                              const ControlEntry& entry, TxPacket& out) {
   out = {};
-  const std::uint32_t peer = entry.op == wire::EndpointOp::kPortStatusUpdate
-                                 ? peer_index.find(entry.destination)
-                                 : kNoSlot;
-  if (peer != kNoSlot) {
+  if (entry.op == wire::EndpointOp::kPortStatusUpdate) {
+    const std::uint32_t peer = peer_index.find(entry.destination);
     out.ev = choose_status_ev(free_ports, peers[peer], ports.repeats_itself(peer));
     if (out.ev == kNoEv) return false;
     address(*qps[peers[peer].status_qp], out);

@@ -40,6 +40,8 @@ class EvProfile {
   unsigned plane(PortId port) const { return plane_of_port_[static_cast<unsigned>(port) - 1]; }
   unsigned plane(EvIndex ev) const { return plane(port(ev)); }
 
+  // Whether an echoed entropy value tells the two apart.
+  bool differ(EvIndex a, EvIndex b) const { return !matches(a, entry(b).entropy); }
   // True when an echoed entropy value is that of `ev`, as far as the network carries it.
   bool matches(EvIndex ev, std::uint32_t entropy) const {
     return ((entry(ev).entropy ^ entropy) & entropy_mask_) == 0;

@@ -145,9 +145,13 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
   const bool on_its_way = packet.state == PacketState::kInFlight ||
                           (packet.state == PacketState::kToResend && copy == Copy::kLast);
   if (on_its_way && links_.paths->profile().matches(packet.ev, sack.entropy)) {
+    // The clock of the stamps turns round in 8.4 ms: what seems to be an answer to a copy sent just
+    // now may be one to a copy sent a turn before.
+    const DurationNs rtt = round_trip(now, packet.sent_at, sack.timestamp_ticks);
+    const bool wrapped = copy != Copy::kLast && rtt < rtt_.minimum() / 2;
     const bool full_size = packet.nominal_bytes >= full_packet_bytes_;
     const bool stamp_fits =
-        add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
+        !wrapped && add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
     if (stamp_fits && copy != Copy::kLast) copy = copy_by_stamp(packet);
   }
   settle(now, trigger, packet, copy);
@@ -210,6 +214,7 @@ void Requester::settle_bitmap(TimeNs now, const SackView& view) {
 void Requester::note_life(TimeNs now) {
   heard_at_ = now;
   tail_probes_ = 0;
+  retry_.note_heard();
 }
 
 void Requester::note_feedback(TimeNs now) {

@@ -234,6 +234,7 @@ bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
   const EvIndex substitute = needed ? health_.longest_bad(profile_->port(ev)) : kNoEv;
   if (needed && (substitute == kNoEv || is_better_known(ev, substitute))) {
     rotation_.revive(ev);
+    if (!MRC_BUG(kFloorPassesBackups)) rotation_.step_back(ev, reverse_.confirmed(), prng_);
     observer_->on_ev_floor(ev);
     return false;
   }

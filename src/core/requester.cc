@@ -90,7 +90,7 @@ bool Requester::may_send_new() const {
 }
 
 bool Requester::wants_to_send() const {
-  if (!started_) return false;
+  if (!started_ || retry_.gave_room()) return false;
   const Sequence end = resend_end();
   return window_->first_to_resend(end) < end || may_send_new();
 }
@@ -164,7 +164,7 @@ void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) 
 
 SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
                                  unsigned quantum, TxPacket& out) {
-  if (!started_) return SendOutcome::kIdle;
+  if (!started_ || retry_.gave_room()) return SendOutcome::kIdle;
   const Sequence end = resend_end();
   const Sequence lost = window_->first_to_resend(end);
   const bool again = lost < end;
@@ -181,7 +181,8 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
     paced_until_ = links_.cc->next_send() > now ? links_.cc->next_send() : kNever;
     return SendOutcome::kWindowClosed;
   }
-  out.ev = links_.paths->choose(free_ports, again ? window_->record(seq).ev : kNoEv, quantum);
+  const EvIndex last_ev = again ? window_->record(seq).ev : kNoEv;
+  out.ev = links_.paths->choose(free_ports, last_ev, quantum);
   if (out.ev == kNoEv) return SendOutcome::kNoPath;
 
   wire::Bth& bth = out.packet.bth;
@@ -193,7 +194,7 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
                       : again               ? TrafficClass::kTrimmableRetransmission
                                             : TrafficClass::kTrimmable;
   if (again) {
-    window_->resend(seq, now, out.ev);
+    window_->resend(seq, now, out.ev, nominal, links_.paths->profile().differ(last_ev, out.ev));
     ++links_.counters->retransmitted;
   } else {
     commit_new(now, out.ev, nominal);
@@ -208,7 +209,7 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
   ++links_.counters->data_sent;
   links_.counters->bytes_sent += payload_length;
   activity_at_ = now;
-  retry_.note_data();
+  retry_.note_data(now);
 }
 
 // --- Timers ---
@@ -240,6 +241,9 @@ DurationNs Requester::tail_probe_delay() const {
       return speculation_time();
     case Timer::kTail:
       return awaiting_feedback() && !tail_probe_due_ ? activity_at_ + tail_probe_delay() : kNever;
+    case Timer::kRoom:
+      if (!started_ || window_->in_flight_bytes() == 0) return kNever;
+      return retry_.room_ends(pace());
     case Timer::kRetry:
       if (!messages_.any_unfinished() || MRC_BUG(kNoRetryTimer)) return kNever;
       return retry_.expiry(pace());
@@ -259,15 +263,19 @@ TimeNs Requester::deadline() const {
   using enum Timer;
   const TimeNs at = earliest<kProbeAnswer, kPacing, kRevival, kSpeculation, kTail>();
   // Mostly something is due long before the retry timer, and its interval need not be known.
-  return at <= retry_.earliest_expiry() ? at : std::min(at, due(kRetry));
+  if (at <= retry_.earliest_expiry()) return at;
+  return std::min({at, due(kRoom), due(kRetry)});
 }
 
 Requester::Outcome Requester::on_timer(TimeNs now) {
   Outcome result;
   if (!probing_) return result;
-  for (const Timer timer : kTimers) {
+  const std::int64_t in_flight = started_ ? window_->in_flight_bytes() : 0;
+  const bool paced = paced_until_ <= now;
+  for (const Timer timer : kTimers) {  // only the last may be fatal
     if (due(timer) <= now) result = fire(timer, now);
   }
+  result.opened_window = paced || (started_ && window_->in_flight_bytes() < in_flight);
   return result;
 }
 
@@ -288,6 +296,10 @@ Requester::Outcome Requester::fire(Timer timer, TimeNs now) {
     case Timer::kTail:
       tail_probe_due_ = true;
       ++tail_probes_;
+      return {};
+    case Timer::kRoom:
+      retry_.give_room();
+      links_.cc->on_left_network(window_->uncount_bytes());
       return {};
     case Timer::kRetry:
       return expire_retry(now);

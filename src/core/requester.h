@@ -111,7 +111,8 @@ class Requester {
   enum class Copy : std::uint8_t { kUnknown, kOfItsPath, kLast };
   struct Outcome {
     DropReason drop = DropReason::kNone;
-    bool fatal = false;  // the queue pair must fail with `status`, blamed on `at_fault`
+    bool fatal = false;         // the queue pair must fail with `status`, blamed on `at_fault`
+    bool opened_window = false;  // on_timer(): the next of those that wait for it may try
     CompletionStatus status = CompletionStatus::kSuccess;
     Sequence at_fault = SendWindow::kEnd;
   };
@@ -148,10 +149,12 @@ class Requester {
     kRevival,      // a bad path is to be asked
     kSpeculation,  // a packet is unanswered for longer than others: sent again on another path
     kTail,         // all has been quiet for a few round trips: a probe asks
+    kRoom,         // backing off: others may use the window
     kRetry,        // the last resort: the retry interval is over
   };
   static constexpr std::array kTimers = {Timer::kProbeAnswer, Timer::kPacing, Timer::kRevival,
-                                         Timer::kSpeculation, Timer::kTail,   Timer::kRetry};
+                                         Timer::kSpeculation, Timer::kTail,   Timer::kRoom,
+                                         Timer::kRetry};
   TimeNs due(Timer timer) const;  // kNever: not set
   bool wakes(Timer timer) const;  // false: looked after when something else is due
   template <Timer... timers>

@@ -6,8 +6,10 @@
 // lasts 262 us seven times, then 524 us, 1.05 ms and 2.1 ms; 5.8 ms without progress end a queue
 // pair. Only an interval in which something was sent and nothing came back counts as a try. A queue
 // pair that waits for its turn asks less and less often while the peer answers: with 4,096 of them
-// and 262 us each, all asking every time would be 15 million packets a second. Never sends, never
-// looks at packets.
+// and 262 us each, all asking every time would be 15 million packets a second. In a doubled
+// interval the work keeps its room in the congestion window for the time of a linear one only:
+// queue pairs to one peer share that window, and one whose peer is gone and which tries for ever,
+// 32 s apart, must not keep the others from sending. Never sends, never looks at packets.
 #pragma once
 
 #include <algorithm>
@@ -45,12 +47,31 @@ class RetryPolicy {
   void note_progress(TimeNs now) {
     interval_began_ = now;
     tries_ = waits_ = 0;
+    gave_room_ = false;
   }
-  // A question about the work in hand has left, or data.
+  // A question about the work in hand has left, or data. The turn that was waited for has come, and
+  // with it the usual interval.
   void note_question() { asked_ = true; }
-  void note_data() { asked_ = sent_data_ = true; }
+  void note_data(TimeNs now) {
+    asked_ = sent_data_ = true;
+    if (waits_ == 0 || MRC_BUG(kWaitOutlivesTheTurn)) return;
+    waits_ = 0;
+    interval_began_ = now;
+  }
+  // The peer is there: what is to be sent again need not wait for the end of the interval.
+  void note_heard() { gave_room_ = false; }
 
   std::uint8_t tries() const { return tries_; }
+
+  // When the room in the window goes to others; nothing may be sent from then on until the interval
+  // is over or the peer is heard.
+  TimeNs room_ends(const Pace& pace) const {
+    const bool doubled = tries_ > 0 && tries_ >= linear_ && waits_ == 0;
+    if (!doubled || gave_room_ || MRC_BUG(kBackoffHoldsTheWindow)) return kNever;
+    return interval_began_ + base_ns(pace);
+  }
+  void give_room() { gave_room_ = true; }
+  bool gave_room() const { return gave_room_; }
 
   // The length of a linear interval: as agreed, but never less than an answer takes.
   DurationNs base_ns(const Pace& pace) const {
@@ -66,6 +87,7 @@ class RetryPolicy {
     const bool asked = std::exchange(asked_, false);
     const bool sent_data = std::exchange(sent_data_, false);
     interval_began_ = now;
+    gave_room_ = false;
     if (!asked) return Outcome::kNoTry;
     if (standing.waits && heard && !sent_data) {
       if (standing.nothing_out) tries_ = 0;
@@ -103,6 +125,7 @@ class RetryPolicy {
   std::uint8_t waits_ = 0;
   bool asked_ = false;
   bool sent_data_ = false;
+  bool gave_room_ = false;
 };
 
 }  // namespace mrc::core

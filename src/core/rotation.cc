@@ -98,6 +98,10 @@ void Rotation::replace(EvIndex out, EvIndex in, EvIndex preferred, Prng& prng) {
   set_good_at(position(in), true);
 }
 
+void Rotation::step_back(EvIndex ev, EvIndex preferred, Prng& prng) {
+  if (is_active(ev)) give_way_to_backup(ev, preferred, prng);
+}
+
 // An active EV and a backup of its plane change places. False without a backup.
 bool Rotation::give_way_to_backup(EvIndex ev, EvIndex preferred, Prng& prng) {
   const Plane& plane = plane_of(ev);

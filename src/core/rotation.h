@@ -45,6 +45,8 @@ class Rotation {
   // The same while `in`, of the same plane and out of use, comes into use for it: `in` is a backup
   // where there are others, since those have not failed.
   void replace(EvIndex out, EvIndex in, EvIndex preferred, Prng& prng);
+  // An EV that must stay in use, though nothing is heard of it, changes places with a backup.
+  void step_back(EvIndex ev, EvIndex preferred, Prng& prng);
 
   // --- SKIP ---
   bool is_good(EvIndex ev) const { return is_good_at(position(ev)); }

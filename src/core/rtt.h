@@ -18,13 +18,15 @@ constexpr std::uint16_t ticks_at(TimeNs time) {
 // The round trip of something sent at `sent_at` whose stamp came back as `reflected`: the stamp is
 // the one we sent plus the responder's residence time. 0 when it does not fit between the
 // transmission and now, and so belongs to another transmission or to nobody. One that fits may
-// still belong to an earlier transmission whose answer waited at the peer.
+// still belong to an earlier transmission whose answer waited at the peer. Never less than a tick:
+// both stamps are cut to ticks, and from an estimate of 1 ns limits of eight times as much would
+// not lead away again.
 constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflected) {
   const DurationNs elapsed = now - sent_at;
   const auto service_ticks = static_cast<std::uint16_t>(reflected - ticks_at(sent_at));
   const DurationNs service = service_ticks * kTickNs;
   if (elapsed <= 0 || service >= elapsed + kTickNs) return 0;
-  return std::max<DurationNs>(elapsed - service, 1);
+  return std::max(elapsed - service, kTickNs);
 }
 
 // Answers that come far too late say little about the next ones: many may have waited for the same
@@ -48,10 +50,14 @@ class RttEstimator {
       held_up_at_ = now;
       sample = most;
     }
-    if (!has_sample_) began_too_late_ = too_late;
-    const bool better = began_too_late_ && sent_since && !too_late;
-    if (better && !MRC_BUG(kLateFirstAnswerStays)) has_sample_ = began_too_late_ = false;
-    if (!has_sample_) return start(sample);
+    if (!has_sample_) {
+      began_too_late_ = too_late;
+      return start(sample);
+    }
+    if (began_too_late_ && sent_since && sample < smoothed_ && !MRC_BUG(kLateFirstAnswerStays)) {
+      began_too_late_ = false;
+      return start(sample);
+    }
     const DurationNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
     smoothed_ += (sample - smoothed_) / 8;

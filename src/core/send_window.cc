@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -44,20 +45,17 @@ void SendWindow::link(std::uint16_t place, Stored& packet) {
 void SendWindow::unlink(Sequence seq, const Stored& packet) {
   (packet.older == kNil ? order_.head : record_at(packet.older).newer) = packet.newer;
   (packet.newer == kNil ? order_.tail : record_at(packet.newer).older) = packet.older;
-  unlink_from_path(slot(seq), packet);
-  bits_.clear(seq, kOvertakenLane);
-  --in_flight_;
-  in_flight_bytes_ -= packet.nominal_bytes;
-}
-
-// A path keeps the order, so what leaves its list is at the head or close behind it.
-void SendWindow::unlink_from_path(std::uint16_t place, const Stored& packet) {
+  // A path keeps the order, so what leaves its list is at the head or close behind it.
+  const std::uint16_t place = slot(seq);
   List& on_path = path(EvIndex{packet.ev});
   std::uint16_t before = kNil;
   for (std::uint16_t at = on_path.head; at != place; at = record_at(at).ev_newer)
     before = at;
   (before == kNil ? on_path.head : record_at(before).ev_newer) = packet.ev_newer;
   if (on_path.tail == place) on_path.tail = before;
+  bits_.clear(seq, kOvertakenLane);
+  --in_flight_;
+  in_flight_bytes_ -= packet.nominal_bytes;
 }
 
 std::uint32_t SendWindow::take_record(std::uint16_t place) {
@@ -81,18 +79,25 @@ void SendWindow::append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
   ++next_;
 }
 
-void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev) {
+void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev, std::uint32_t nominal_bytes,
+                        bool told_apart) {
   Stored& packet = open_record(seq);
-  MRC_ASSERT(packet.state == PacketState::kToResend);
+  MRC_ASSERT(packet.state == PacketState::kToResend && nominal_bytes <= kMaxNominalBytes);
   stamp(packet, now);
-  const bool same_path = EvIndex{packet.ev} == ev;
-  const bool second = packet.transmissions == 1 && !same_path;
+  const bool second = packet.transmissions == 1 && told_apart;
   packet.transmissions = second ? 2 : kSeveralTransmissions;
+  packet.nominal_bytes = static_cast<std::uint16_t>(nominal_bytes);
   packet.ev = static_cast<std::uint16_t>(ev);
   packet.state = PacketState::kInFlight;
   bits_.clear(seq, kResendLane);
   --to_resend_;
   link(slot(seq), packet);
+}
+
+std::int64_t SendWindow::uncount_bytes() {
+  for (std::uint16_t at = order_.head; at != kNil; at = record_at(at).newer)
+    record_at(at).nominal_bytes = 0;
+  return std::exchange(in_flight_bytes_, 0);
 }
 
 void SendWindow::acknowledge(Sequence seq) {

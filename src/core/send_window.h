@@ -91,8 +91,11 @@ class SendWindow {
 
   // A new packet leaves: it becomes next() and is in flight. Needs a free record.
   void append(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
-  // A queued packet leaves again.
-  void resend(Sequence seq, TimeNs now, EvIndex ev);
+  // A queued packet leaves again. `told_apart`: an answer tells by its entropy which of the two
+  // last copies it is about.
+  void resend(Sequence seq, TimeNs now, EvIndex ev, std::uint32_t nominal_bytes, bool told_apart);
+  // What is in flight no longer counts in the bytes in flight; returns how many they were.
+  std::int64_t uncount_bytes();
   // In flight or queued -> acknowledged. The caller moves the edge with advance_to.
   void acknowledge(Sequence seq);
   // In flight -> queued to be sent again.
@@ -218,7 +221,6 @@ class SendWindow {
   // `packet` is the record at `place`, looked up once by the caller.
   void link(std::uint16_t place, Stored& packet);
   void unlink(Sequence seq, const Stored& packet);
-  void unlink_from_path(std::uint16_t place, const Stored& packet);
   std::uint32_t take_record(std::uint16_t place);
   void release(std::uint16_t place, Stored& packet);
 

@@ -37,7 +37,7 @@ EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacke
             hex(tx.packet.bth.destination), hex(end.rtr.remote_qp));
   if (wire::is_write(tx.packet.bth.opcode)) {
     check_write(*from, free, tx);
-    if (random_.one_in(kWindowSampling)) check_congestion_window(host, *from);
+    if (random_.one_in(kWindowSampling)) check_congestion_window(host, *from, tx);
     return *from;
   }
   ++control_packets_;
@@ -161,13 +161,14 @@ void Checker::check_window(EndRef from, std::uint64_t packet) {
             world_.model.outgoing(from).psn(end.known_contiguous).value());
 }
 
-void Checker::check_congestion_window(const Host& host, EndRef from) {
+// A packet that fits no window may go alone: when nothing that counts is in flight but itself.
+void Checker::check_congestion_window(const Host& host, EndRef from, const core::TxPacket& tx) {
   const End& end = world_.model.end(from);
   if (end.init.cc.algorithm == core::CcAlgorithm::kNone) return;
   const auto status = host.engine().query_qp(end.config.number);
   MRC_CHECK(status.ok(), "query_qp refused a live queue pair: %s", status.status().what());
   const core::QpStatus& qp = status.value();
-  const bool alone = qp.packets_in_flight == 1 && qp.peer_bytes_in_flight == qp.bytes_in_flight;
+  const bool alone = qp.peer_bytes_in_flight == wire::nominal_size(tx.packet, tx.payload_length);
   MRC_CHECK(alone || qp.peer_bytes_in_flight <= qp.window_bytes,
             "sent with %" PRId64 " bytes in flight in a window of %" PRId64,
             qp.peer_bytes_in_flight, qp.window_bytes);

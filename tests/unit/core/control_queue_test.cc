@@ -17,8 +17,8 @@ ControlEntry entry_of(std::uint32_t slot, ControlEntry::Kind kind = ControlEntry
 
 ControlEntry ack_of(std::uint32_t slot) { return entry_of(slot, ControlEntry::Kind::kAck); }
 
-TEST(ControlQueue, IsFirstInFirstOut) {
-  ControlQueue queue(4, 2);
+TEST(ControlLine, IsFirstInFirstOut) {
+  ControlLine queue(4, 2);
   for (std::uint32_t slot = 0; slot < 3; ++slot)
     ASSERT_TRUE(queue.push(entry_of(slot)));
   for (std::uint32_t slot = 0; slot < 3; ++slot) {
@@ -28,8 +28,8 @@ TEST(ControlQueue, IsFirstInFirstOut) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(ControlQueue, AFullQueueStillTakesAcks) {
-  ControlQueue queue(4, 2);
+TEST(ControlLine, AFullQueueStillTakesAcks) {
+  ControlLine queue(4, 2);
   for (unsigned i = 0; i < 4; ++i)
     ASSERT_TRUE(queue.push(entry_of(0)));
   EXPECT_FALSE(queue.push(entry_of(0)));
@@ -38,8 +38,8 @@ TEST(ControlQueue, AFullQueueStillTakesAcks) {
   EXPECT_FALSE(queue.push(entry_of(1))) << "the room of the ACKs is theirs alone";
 }
 
-TEST(ControlQueue, AcksTakeNoRoomFromOthers) {
-  ControlQueue queue(4, 2);
+TEST(ControlLine, AcksTakeNoRoomFromOthers) {
+  ControlLine queue(4, 2);
   queue.push(ack_of(0));
   queue.push(ack_of(1));
   for (unsigned i = 0; i < 4; ++i)
@@ -47,16 +47,16 @@ TEST(ControlQueue, AcksTakeNoRoomFromOthers) {
   EXPECT_FALSE(queue.push(entry_of(0)));
 }
 
-TEST(ControlQueue, CopiesLeaveHalfOfTheRoom) {
-  ControlQueue queue(8, 1);
+TEST(ControlLine, CopiesLeaveHalfOfTheRoom) {
+  ControlLine queue(8, 1);
   EXPECT_TRUE(queue.push_copies(entry_of(0), 16));
   EXPECT_EQ(queue.size(), 4U);
   EXPECT_TRUE(queue.push_copies(entry_of(0), 16)) << "one is always tried";
   EXPECT_EQ(queue.size(), 5U);
 }
 
-TEST(ControlQueue, WhatCannotLeaveLetsOthersPass) {
-  ControlQueue queue(4, 2);
+TEST(ControlLine, WhatCannotLeaveLetsOthersPass) {
+  ControlLine queue(4, 2);
   queue.push(ack_of(0));
   queue.push(entry_of(1));
   queue.defer();
@@ -68,8 +68,8 @@ TEST(ControlQueue, WhatCannotLeaveLetsOthersPass) {
     EXPECT_TRUE(queue.push(entry_of(0))) << "deferring lost count of nothing";
 }
 
-TEST(ControlQueue, AnswersEndWithTheirQueuePair) {
-  ControlQueue queue(8, 2);
+TEST(ControlLine, AnswersEndWithTheirQueuePair) {
+  ControlLine queue(8, 2);
   ControlEntry response;
   response.kind = ControlEntry::Kind::kEndpointResponse;
   std::construct_at(&response.destination, Address{0, 7});
@@ -83,6 +83,33 @@ TEST(ControlQueue, AnswersEndWithTheirQueuePair) {
   EXPECT_EQ(queue.front().qp.slot, 1U);
   queue.pop();
   EXPECT_EQ(queue.front().kind, ControlEntry::Kind::kEndpointResponse) << "is nobody's";
+}
+
+ControlEntry ev_probe_answer() {
+  ControlEntry entry;
+  entry.kind = ControlEntry::Kind::kEndpointResponse;
+  entry.op = wire::EndpointOp::kEvProbe;
+  std::construct_at(&entry.destination, Address{0, 7});
+  return entry;
+}
+
+TEST(ControlQueue, AnswersToAnybodyTakeAQuarterAndNoTurnOfPeers) {
+  ControlQueue queue(8, 2);
+  EXPECT_TRUE(queue.push(ev_probe_answer()));
+  EXPECT_TRUE(queue.push(ev_probe_answer()));
+  EXPECT_FALSE(queue.push(ev_probe_answer()));
+  for (unsigned i = 0; i < 6; ++i)
+    EXPECT_TRUE(queue.push(entry_of(0)));
+  EXPECT_FALSE(queue.push(entry_of(0)));
+  EXPECT_EQ(queue.lines()[0].front().kind, ControlEntry::Kind::kSack) << "peers first";
+  queue.forget(0);
+  EXPECT_FALSE(queue.empty()) << "the answers to anybody are still there";
+}
+
+TEST(ControlQueue, OfTheSmallestThereIsRoomForOneOfEach) {
+  ControlQueue queue(1, 1);
+  EXPECT_TRUE(queue.push(ev_probe_answer()));
+  EXPECT_TRUE(queue.push(entry_of(0)));
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ TEST(LossDetector, WhatEverythingWaitsForIsSentOnceMore) {
   const SackView nothing{.cumulative = kFirst - 1, .base = kFirst, .bitmap = 0, .fresh = true};
   EXPECT_TRUE(d.detect(2 * kRtt, nothing).empty());
   EXPECT_EQ(d.detect(2 * kRtt, nothing, true), (Resent{{kFirst, ResendReason::kLate}}));
-  d.window.resend(kFirst, 2 * kRtt, EvIndex{1});
+  d.window.resend(kFirst, 2 * kRtt, EvIndex{1}, 1'000, true);
   EXPECT_TRUE(d.detect(4 * kRtt, nothing, true).empty()) << "once";
 }
 

@@ -335,6 +335,14 @@ TEST(PathSetBackups, ABadEvIsReplacedFromItsOwnPlane) {
   EXPECT_EQ(joined, 1U);
 }
 
+// Two EVs, both in use because of the floor, one active: a working backup must not wait for ever.
+TEST(PathSetBackups, AnEvThatTheFloorKeepsGivesItsTurnToABackup) {
+  Paths paths(1, 2, {.min_active = 2, .active_evs = 1});
+  const unsigned silent = *used_in(paths, 8).begin();
+  paths.set.on_lost(ev_at(silent), 0);
+  EXPECT_EQ(used_in(paths, 8), std::set<unsigned>{1 - silent});
+}
+
 TEST(PathSetBackups, WithoutBackupsAPlaneGoesOnWithFewerEvs) {
   Paths paths(2, 3, {.min_active = 1, .active_evs = 6});
   paths.set.on_lost(ev_at(0), 0);

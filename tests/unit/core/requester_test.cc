@@ -225,13 +225,35 @@ TEST(Requester, AfterAllTriesItGivesUp) {
   s.post(1);
   s.send(0);
   Requester::Outcome outcome;
-  for (unsigned tries = 0; tries < 3 && !outcome.fatal; ++tries) {
+  for (unsigned timers = 0; timers < 10 && !outcome.fatal; ++timers) {
     const TimeNs now = s.requester.deadline();
     outcome = s.requester.on_timer(now);
     s.send(now);
-    EXPECT_EQ(outcome.fatal, tries == 2) << tries;
+    EXPECT_EQ(outcome.fatal, s.counters.timeouts == 3) << timers;
   }
   EXPECT_EQ(outcome.status, CompletionStatus::kRetryExceeded);
+}
+
+TEST(Requester, WhoBacksOffGivesItsRoomToOthersAndIsSilent) {
+  Sender s({.rts = {.first_psn = kFirstPsn, .linear_retries = 1, .exponential_retries = 2},
+            .probes = false});
+  s.post(2);
+  s.send(0);
+  const TimeNs first_try = s.requester.deadline();
+  EXPECT_TRUE(s.requester.on_timer(first_try).opened_window);
+  ASSERT_EQ(s.send(first_try).size(), 2U);
+  EXPECT_GT(s.cc.in_flight_bytes(), 0);
+  const TimeNs room_ends = s.requester.deadline();
+  EXPECT_TRUE(s.requester.on_timer(room_ends).opened_window);
+  EXPECT_EQ(s.cc.in_flight_bytes(), 0);
+  EXPECT_EQ(s.requester.window().in_flight(), 2U) << "an answer may still come";
+  s.post(1);
+  EXPECT_TRUE(s.send(room_ends).empty());
+  const TimeNs second_try = s.requester.deadline();
+  EXPECT_EQ(second_try - first_try, 2 * (room_ends - first_try));
+  s.requester.on_timer(second_try);
+  EXPECT_EQ(s.send(second_try).size(), 3U);
+  EXPECT_EQ(s.cc.in_flight_bytes(), s.requester.window().in_flight_bytes());
 }
 
 // Where an end may be late by itself, one packet asks for all.
@@ -250,7 +272,7 @@ TEST(Requester, APeerThatMayBeAwayIsAskedByOnePacket) {
 TEST(Requester, APayloadThatCannotBeReadFailsItsMessageWhenItsTurnComes) {
   Sender s;
   s.post(1, 1);
-  s.post(1, 2);
+  s.post(2);
   s.send(0);
   EXPECT_FALSE(s.requester.refuse(10, Sender::psn(1)).fatal) << "the one before is not complete";
   EXPECT_EQ(s.requester.refuse(10, Sender::psn(40)).drop, DropReason::kStaleFeedback);

@@ -22,7 +22,7 @@ RetryPolicy make(std::uint8_t linear, std::uint8_t exponential) {
 
 // Data was sent and nothing came back.
 Outcome silent_interval(RetryPolicy& policy, TimeNs& now) {
-  policy.note_data();
+  policy.note_data(now);
   now = policy.expiry(kQuick);
   return policy.expire(now, {});
 }
@@ -69,7 +69,7 @@ TEST(RetryPolicy, NothingSentIsNoTry) {
   RetryPolicy policy = make(0, 0);
   for (TimeNs now = kUnit; now < 100 * kUnit; now += kUnit)
     EXPECT_EQ(policy.expire(now, {}), Outcome::kNoTry) << "all ports may be down";
-  policy.note_data();
+  policy.note_data(99 * kUnit);
   EXPECT_EQ(policy.expire(100 * kUnit, {}), Outcome::kGiveUp);
 }
 
@@ -78,7 +78,7 @@ TEST(RetryPolicy, WaitingForTheWindowIsNoTryWhileThePeerAnswers) {
   policy.note_progress(0);
   policy.note_question();
   EXPECT_EQ(policy.expire(kUnit, {.heard_at = kUnit / 2, .waits = true}), Outcome::kNoTry);
-  policy.note_data();
+  policy.note_data(kUnit);
   EXPECT_EQ(policy.expire(2 * kUnit, {.heard_at = kUnit + 1, .waits = true}), Outcome::kGiveUp)
       << "data was sent, and an answer to a question is no progress";
   RetryPolicy waiting = make(3, 0);
@@ -93,6 +93,46 @@ TEST(RetryPolicy, WaitingForTheWindowIsNoTryWhileThePeerAnswers) {
   RetryPolicy alone = make(0, 0);
   alone.note_question();
   EXPECT_EQ(alone.expire(kUnit, {.heard_at = 0, .waits = true}), Outcome::kGiveUp) << "silence";
+}
+
+TEST(RetryPolicy, ADoubledIntervalKeepsItsRoomForALinearOne) {
+  RetryPolicy policy = make(1, 3);
+  TimeNs now = 0;
+  policy.note_progress(now);
+  EXPECT_EQ(policy.room_ends(kQuick), kNever) << "the first interval is its own";
+  silent_interval(policy, now);
+  EXPECT_EQ(policy.room_ends(kQuick), now + kUnit) << "of two";
+  policy.give_room();
+  EXPECT_TRUE(policy.gave_room());
+  EXPECT_EQ(policy.room_ends(kQuick), kNever) << "once";
+  silent_interval(policy, now);
+  EXPECT_FALSE(policy.gave_room()) << "the next try needs room again";
+  EXPECT_EQ(policy.room_ends(kQuick), now + kUnit) << "of four";
+}
+
+TEST(RetryPolicy, WhoGaveRoomMaySendAgainOnceThePeerIsHeard) {
+  RetryPolicy policy = make(1, 3);
+  TimeNs now = 0;
+  silent_interval(policy, now);
+  policy.give_room();
+  policy.note_heard();
+  EXPECT_FALSE(policy.gave_room());
+  policy.give_room();
+  policy.note_progress(now + 1);
+  EXPECT_FALSE(policy.gave_room());
+}
+
+TEST(RetryPolicy, AWaitEndsWhenTheTurnComes) {
+  RetryPolicy policy = make(7, 3);
+  TimeNs now = 0;
+  for (unsigned i = 0; i < 8; ++i) {
+    policy.note_question();
+    now = policy.expiry(kQuick);
+    policy.expire(now, {.heard_at = now - 1, .waits = true, .nothing_out = true});
+  }
+  EXPECT_EQ(policy.expiry(kQuick) - now, 256 * kUnit);
+  policy.note_data(now + kUnit);
+  EXPECT_EQ(policy.expiry(kQuick), now + 2 * kUnit);
 }
 
 TEST(RetryPolicy, WhoWaitsAsksLessAndLessOften) {

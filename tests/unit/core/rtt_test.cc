@@ -110,6 +110,23 @@ TEST(Rtt, LongerRoundTripsAreBelievedWhenTheyGoOn) {
   EXPECT_EQ(settled.estimate.minimum(), kUsual);
 }
 
+TEST(Rtt, TwoLateAnswersInARowAreNotAStart) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  constexpr DurationNs kFirst = 64 * 12 * kMicrosecondNs;
+  estimate.add(3 * kMillisecondNs, 0, 3 * kMillisecondNs);
+  estimate.add(9 * kMillisecondNs, 3 * kMillisecondNs, 6 * kMillisecondNs);
+  EXPECT_LT(estimate.smoothed(), 2 * kFirst) << "an eighth of it, not all";
+}
+
+TEST(Rtt, GrowsFromTheShortestThereIs) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(1'000, 0, round_trip(1'000, 0, 1'000 / kTickNs));
+  EXPECT_EQ(estimate.smoothed(), kTickNs);
+  for (TimeNs now = 0; now < 100; ++now)
+    estimate.add((now + 1) * kHeldUp, now * kHeldUp, kUsual);
+  EXPECT_GT(estimate.smoothed(), kUsual / 2);
+}
+
 TEST(RoundTrip, LeavesOutTheTimeAtThePeer) {
   constexpr TimeNs kSentAt = 1'000 * kTickNs;
   constexpr auto kStamp = ticks_at(kSentAt);

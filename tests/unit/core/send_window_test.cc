@@ -24,7 +24,7 @@ TEST(SendWindow, WalksPacketsInTheOrderOfTheirLastTransmission) {
   for (TimeNs t = 0; t < 3; ++t)
     window.append(t, EvIndex{0}, 100);
   window.queue_resend(kFirst, ResendReason::kTime);
-  window.resend(kFirst, 10, EvIndex{1});
+  window.resend(kFirst, 10, EvIndex{1}, 100, true);
   EXPECT_EQ(window.earliest_sent(), kFirst + 1);
   EXPECT_EQ(window.sent_after(kFirst + 2), kFirst);
   EXPECT_EQ(window.sent_after(kFirst), SendWindow::kEnd);
@@ -62,10 +62,32 @@ TEST(SendWindow, KnowsWhenAPacketLeftWhateverTheClockShows) {
     EXPECT_EQ(window.record(kFirst).sent_at, start);
     EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
     window.queue_resend(kFirst, ResendReason::kTime);
-    window.resend(kFirst, start + 19 * kHour, EvIndex{0});
+    window.resend(kFirst, start + 19 * kHour, EvIndex{0}, 100, true);
     EXPECT_EQ(window.record(kFirst).sent_at, start + 19 * kHour);
     EXPECT_EQ(window.record(kFirst + 1).sent_at, start + 18 * kHour);
   }
+}
+
+TEST(SendWindow, CopiesThatAnswersCannotTellApartAreSeveral) {
+  SendWindow window(128, 2, kFirst);
+  window.append(0, EvIndex{0}, 100);
+  window.queue_resend(kFirst, ResendReason::kTime);
+  window.resend(kFirst, 10, EvIndex{1}, 100, false);
+  EXPECT_EQ(window.record(kFirst).transmissions, kSeveralTransmissions);
+}
+
+TEST(SendWindow, WhatIsNoLongerCountedMayStillArriveOrBeSentAgain) {
+  SendWindow window(128, 2, kFirst);
+  for (TimeNs t = 0; t < 3; ++t)
+    window.append(t, EvIndex{0}, 100);
+  EXPECT_EQ(window.uncount_bytes(), 300);
+  EXPECT_EQ(window.in_flight_bytes(), 0);
+  EXPECT_EQ(window.in_flight(), 3U);
+  window.acknowledge(kFirst);
+  EXPECT_EQ(window.in_flight_bytes(), 0);
+  window.queue_resend(kFirst + 1, ResendReason::kTimeout);
+  window.resend(kFirst + 1, 10, EvIndex{1}, 100, true);
+  EXPECT_EQ(window.in_flight_bytes(), 100);
 }
 
 TEST(SendWindow, OvertakesOnlyEarlierPacketsOfTheSamePath) {
@@ -86,7 +108,7 @@ TEST(SendWindow, ARetransmittedPacketIsNoLongerOvertaken) {
     window.append(i, EvIndex{0}, 100);
   window.overtake_before(kFirst + 2);
   window.queue_resend(kFirst, ResendReason::kTime);
-  window.resend(kFirst, 9, EvIndex{0});
+  window.resend(kFirst, 9, EvIndex{0}, 100, true);
   EXPECT_FALSE(window.overtaken(kFirst));
 }
 
@@ -174,7 +196,7 @@ class Model {
       std::erase(order_, seq);
       packets_[seq].state = PacketState::kToResend;
     } else if (state(seq) == PacketState::kToResend) {
-      window_.resend(seq, now, ev);
+      window_.resend(seq, now, ev, 100, true);
       order_.push_back(seq);
       packets_[seq] = {.ev = ev};
     }
