@@ -78,6 +78,7 @@ void Endpoint::Impl::count_sent(const TxPacket& out) {
 
 bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out) {
   for (ControlLine& line : control.lines()) {
+    if (line.empty()) continue;
     std::size_t tries = std::min(line.size(), kControlLookahead);
     while (tries > 0 && !line.empty()) {
       const ControlEntry& entry = line.front();

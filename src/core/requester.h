@@ -111,7 +111,7 @@ class Requester {
   enum class Copy : std::uint8_t { kUnknown, kOfItsPath, kLast };
   struct Outcome {
     DropReason drop = DropReason::kNone;
-    bool fatal = false;         // the queue pair must fail with `status`, blamed on `at_fault`
+    bool fatal = false;          // the queue pair must fail with `status`, blamed on `at_fault`
     bool opened_window = false;  // on_timer(): the next of those that wait for it may try
     CompletionStatus status = CompletionStatus::kSuccess;
     Sequence at_fault = SendWindow::kEnd;
