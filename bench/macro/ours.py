@@ -12,23 +12,25 @@ INTERVAL_S = 0.005
 DIP_WITHIN_S = 0.5
 
 
-def variables(hosts):
+def variables(hosts, more):
     """What makes a device of all planes of a host; the state lives in a private /run."""
     interfaces = ",".join(hosts.interface(p) for p in range(1, hosts.planes + 1))
     return lambda host: {"MRC_IFACES": interfaces, "MRC_CONFIG": "/dev/null",
-                         "MRC_STATE_DIR": f"/run/mrc-{host}"}
+                         "MRC_STATE_DIR": f"/run/mrc-{host}", **more}
 
 
 class Ours:
-    def __init__(self, program):
+    def __init__(self, program, more_variables=None):
         self.program = program
+        self.more_variables = more_variables or {}
 
     def perf(self, hosts, test, words, timeout_s, meanwhile=None):
         """Runs both sides; returns the client, ended."""
         command = [self.program, "perf", test, "--json"]
         _, client = peers.run_pair(
             hosts, command, [*command, *words, hosts.address("b")], timeout_s,
-            ready="Waiting for client", meanwhile=meanwhile, variables=variables(hosts))
+            ready="Waiting for client", meanwhile=meanwhile,
+            variables=variables(hosts, self.more_variables))
         return client
 
     def result(self, hosts, test, words, seconds):
@@ -42,6 +44,10 @@ class Ours:
     def write_bw(self, hosts, seconds):
         _, row = self.result(hosts, "write_bw", ["-s", "1M"], seconds)
         return {"bandwidth_gbps": row["bandwidth_gbps"], "cpu_s_per_gb": row["cpu_s_per_gb"]}
+
+    def header_checks(self, hosts, seconds):
+        """The UDP checksum answers for the payload instead of the ICRC."""
+        return Ours(self.program, {"MRC_PAYLOAD_CHECK": "headers"}).write_bw(hosts, seconds)
 
     def write_lat(self, hosts, seconds):
         _, row = self.result(hosts, "write_lat", ["-s", "64"], seconds)

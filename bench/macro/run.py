@@ -31,12 +31,13 @@ PEERS = {"iperf3": peers.iperf3, "sockperf": peers.sockperf, "fi_latency": peers
 PROGRAMS = {"iperf3": "iperf3", "busy_iperf3": "iperf3",
             "sockperf": "sockperf", "fi_latency": "fi_pingpong",
             "fi_bandwidth": "fi_pingpong"}
-OURS = ["write_bw", "write_lat", "spinning_lat", "busy_bw", "message_rate", "immediates",
-        "many_qps", "thousand_qps", "plane_loss"]
-BESIDE_PEERS = 4  # so many of ours come first
+OURS = ["write_bw", "header_checks", "write_lat", "spinning_lat", "busy_bw", "message_rate",
+        "immediates", "many_qps", "thousand_qps", "plane_loss"]
+BESIDE_PEERS = 5  # so many of ours come first
 # Title, unit, measurement, figure.
 ROWS = [
     ("1 MiB writes, one queue pair", "Gb/s", "write_bw", "bandwidth_gbps"),
+    ("the same, payload by UDP checksum", "Gb/s", "header_checks", "bandwidth_gbps"),
     ("iperf3 TCP, one stream", "Gb/s", "iperf3", "bandwidth_gbps"),
     ("fi_pingpong tcp rdm, 1 MiB", "Gb/s", "fi_bandwidth", "bandwidth_gbps"),
     ("64 B writes, one way, median", "us", "write_lat", "latency_us_median"),
@@ -48,6 +49,7 @@ ROWS = [
     ("1 MiB writes beside two busy loops", "Gb/s", "busy_bw", "bandwidth_gbps"),
     ("iperf3 beside two busy loops", "Gb/s", "busy_iperf3", "bandwidth_gbps"),
     ("processor time of both sides, 1 MiB writes", "s/GB", "write_bw", "cpu_s_per_gb"),
+    ("the same, payload by UDP checksum", "s/GB", "header_checks", "cpu_s_per_gb"),
     ("processor time of both sides, iperf3", "s/GB", "iperf3", "cpu_s_per_gb"),
     ("64 B writes, one queue pair", "M/s", "message_rate", "message_rate_mpps"),
     ("1 MiB writes with immediate", "Gb/s", "immediates", "bandwidth_gbps"),
@@ -87,6 +89,10 @@ BARS = [
         ("iperf3", "bandwidth_gbps"), 0.7, 0.9, True),
     Bar("processor time per GB / iperf3", ("write_bw", "cpu_s_per_gb"),
         ("iperf3", "cpu_s_per_gb"), 1.6, 1.3, False),
+    Bar("bandwidth, payload by UDP checksum / iperf3", ("header_checks", "bandwidth_gbps"),
+        ("iperf3", "bandwidth_gbps"), 0.8, 1.0, True),
+    Bar("processor time, likewise / iperf3", ("header_checks", "cpu_s_per_gb"),
+        ("iperf3", "cpu_s_per_gb"), 1.4, 1.1, False),
     *(Bar(f"{count} queue pairs / one, {size}", ("many_qps", f"gbps_{size}_{count}"),
           ("many_qps", f"gbps_{size}_1"), 0.95, 1.1, True)
       for size in ("1M", "64K") for count in ours.QPS_COMPARED[1:]),

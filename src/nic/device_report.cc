@@ -29,6 +29,7 @@ void add(BackendCounters& sum, const BackendCounters& more) {
   sum.receive_calls += more.receive_calls;
   sum.packets_sent += more.packets_sent;
   sum.packets_received += more.packets_received;
+  sum.header_checked += more.header_checked;
   sum.send_refused += more.send_refused;
   sum.receive_overflow += more.receive_overflow;
 }

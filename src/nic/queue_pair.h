@@ -150,6 +150,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
     std::vector<HeldByte> held;  // room for a whole window; only with last_byte_last
     TimeNs last_heard = 0;
     PortId last_heard_port = kNoPort;
+    bool peer_takes_header_check = false;  // as its last packet said
     bool failing_on_request = false;
     core::CompletionStatus failure = core::CompletionStatus::kSuccess;
     std::string explanation;

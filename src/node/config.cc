@@ -92,6 +92,12 @@ std::vector<PlaneDraft> planes_of_list(const std::string& list) {
 }
 
 // Planes from the environment replace those of the first device; the other variables go to all.
+std::optional<PayloadCheck> parse_payload_check(std::string_view text) {
+  if (text == "full") return PayloadCheck::kFull;
+  if (text == "headers") return PayloadCheck::kHeaders;
+  return std::nullopt;
+}
+
 void apply_planes(Environment& environment, DeviceDraft& draft) {
   const char* const interfaces = environment.get("MRC_IFACES");
   const auto count = environment.number("MRC_PLANES", 1, kMaxPorts);
@@ -115,6 +121,11 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
   const auto evs = environment.number("MRC_EVS", 1, kMaxEvsPerQp);
   const auto quantum = environment.number("MRC_SPRAY_QUANTUM", 0, kMaxSprayQuantum);
   const auto threads = environment.number("MRC_THREADS", 0, kMaxThreads);
+  const char* const check = environment.get("MRC_PAYLOAD_CHECK");
+  const auto payload_check = check == nullptr ? std::nullopt : parse_payload_check(check);
+  if (check != nullptr && !payload_check) {
+    environment.fail("MRC_PAYLOAD_CHECK", "must be full or headers");
+  }
   const char* const state = environment.get("MRC_STATE_DIR");
   if (state != nullptr) directory = state;
   if (state != nullptr && state[0] != '/') {
@@ -130,6 +141,7 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
     if (evs) draft.evs_origin = "environment: MRC_EVS: ";
     if (quantum) draft.config.spray_quantum = *quantum;
     if (threads) draft.config.threads = *threads;
+    if (payload_check) draft.config.payload_check = *payload_check;
   }
   return environment.error();
 }

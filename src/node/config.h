@@ -57,6 +57,10 @@ struct PeerEntry {
   std::vector<wire::IpAddress> planes;  // one per port, in order
 };
 
+// What of a packet its check covers. kHeaders: not the payload of longer writes, for which the UDP
+// checksum answers, as it does for TCP; with peers that say they take it, otherwise kFull.
+enum class PayloadCheck : std::uint8_t { kFull, kHeaders };
+
 struct DeviceConfig {
   std::string name = "mrc0";
   BackendKind backend = BackendKind::kUdp;
@@ -67,6 +71,7 @@ struct DeviceConfig {
   std::uint32_t path_mtu = 0;                      // largest payload; 0 = ask the interfaces
   std::uint32_t evs_per_port = 8;                  // paths of queue pairs without a profile
   std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
+  PayloadCheck payload_check = PayloadCheck::kFull;
   bool segmentation = true;         // bursts of packets in one system call, where the kernel can
   std::uint32_t spray_quantum = 0;  // packets in a row on one path; 0 = adaptive
   unsigned threads = 0;             // engines, each with a thread; 0 = by number of processors

@@ -309,6 +309,10 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
     reader.number(key, node, 0, kMaxSprayQuantum, config.spray_quantum);
   } else if (key == "threads") {
     reader.number(key, node, 0, kMaxThreads, config.threads);
+  } else if (key == "payload_check") {
+    reader.choice<PayloadCheck>(
+        key, node, {{"full", PayloadCheck::kFull}, {"headers", PayloadCheck::kHeaders}},
+        config.payload_check);
   } else if (key == "segmentation") {
     reader.boolean(key, node, config.segmentation);
   } else if (key == "directory") {
@@ -350,7 +354,8 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
       reader.unknown(
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
-          "evs_per_port, port_rate, spray_quantum, threads, segmentation, dscp, retry, directory");
+          "evs_per_port, port_rate, spray_quantum, threads, payload_check, segmentation, dscp, "
+          "retry, directory");
     }
     if (reader.failed()) return;
   }

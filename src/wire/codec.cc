@@ -34,6 +34,7 @@ DropReason parse_bth(ByteReader& reader, Bth& bth) {
   bth.retransmission = (more_flags & 0x20) != 0;
   // No TSETH is defined outside write packets, so there the bit says nothing.
   bth.has_timestamp = (more_flags & 0x10) != 0 && is_write(bth.opcode);
+  bth.takes_header_check = (more_flags & 0x01) != 0;
   return DropReason::kNone;
 }
 
@@ -206,6 +207,7 @@ void build_bth(ByteWriter& writer, const Bth& bth) {
   if (bth.ack_request) more_flags |= 0x80;
   if (bth.retransmission) more_flags |= 0x20;
   if (bth.has_timestamp && is_write(bth.opcode)) more_flags |= 0x10;
+  if (bth.takes_header_check) more_flags |= 0x01;
 
   writer.u8(static_cast<std::uint8_t>(bth.opcode));
   writer.u8(static_cast<std::uint8_t>(flags));
@@ -310,6 +312,17 @@ const T& body_of(const Packet& packet) {
 }
 
 }  // namespace
+
+bool is_header_check(Icrc icrc, std::span<const std::byte> transport, std::uint32_t sent) {
+  if (transport.size() < kBthLength) return false;
+  const auto opcode = std::to_integer<std::uint8_t>(transport[0]);
+  if (!is_known_opcode(opcode) || !is_write(Opcode{opcode})) return false;
+  const bool has_timestamp = (transport[8] & std::byte{0x10}) != std::byte{0};
+  const std::size_t headers = header_length(Opcode{opcode}, has_timestamp);
+  if (transport.size() <= headers + kMostAlwaysCovered) return false;
+  icrc.add_transport(transport.first(headers));
+  return icrc.header_check() == sent;
+}
 
 bool is_known_opcode(std::uint8_t value) {
   using enum Opcode;

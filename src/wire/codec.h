@@ -9,6 +9,7 @@
 #include <span>
 
 #include "wire/drop_reason.h"
+#include "wire/icrc.h"
 #include "wire/packet.h"
 
 namespace mrc::wire {
@@ -46,6 +47,15 @@ constexpr std::uint8_t pad_length(std::size_t payload_length) {
 // are refused.
 [[nodiscard]] DropReason parse_transport(std::span<const std::byte> transport, Packet& out,
                                          std::span<const std::byte>& payload);
+
+// The payload of writes up to this size is covered by the check in any case: it costs next to
+// nothing, and most messages of programs that wait for each other are short.
+inline constexpr std::size_t kMostAlwaysCovered = 256;
+
+// Whether `sent`, behind a transport part, is a header check (wire/icrc.h). `icrc` holds what
+// stands before the transport part.
+[[nodiscard]] bool is_header_check(Icrc icrc, std::span<const std::byte> transport,
+                                   std::uint32_t sent);
 
 // Decodes what a switch left of a trimmed write: BTH and METH, and TSETH if BTH announces it.
 // Whatever follows is ignored, since nothing vouches for it: address, key, length and immediate of

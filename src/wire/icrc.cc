@@ -125,6 +125,12 @@ std::uint32_t load_icrc(std::span<const std::byte> bytes) {
 
 Icrc::Icrc() : state_(start_state()) {}
 
+std::uint32_t Icrc::header_check() const {
+  static constexpr std::array<std::byte, 4> kNoPayload = {std::byte{0x48}, std::byte{0x44},
+                                                          std::byte{0x52}, std::byte{0x53}};
+  return ~crc32_update(state_, kNoPayload);
+}
+
 void Icrc::add_ip_header(std::span<const std::byte> header) {
   std::array<std::byte, kIpv6Length> masked;
   if (header.size() == kIpv4Length) {

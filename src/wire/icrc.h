@@ -32,6 +32,9 @@ class Icrc {
 
   // The value of all that was added, in the order of its bytes on the wire read as little endian.
   std::uint32_t value() const { return ~state_; }
+  // The same, marked as covering no payload: what stands in the place of the ICRC between two ends
+  // that agreed on it, with only the headers added.
+  std::uint32_t header_check() const;
 
  private:
   std::uint32_t state_;

@@ -49,6 +49,8 @@ struct Bth {
   bool ack_request = false;
   bool retransmission = false;  // rtx
   bool has_timestamp = false;   // ts: a TSETH follows METH (write packets only)
+  // Whoever sent this takes packets whose check covers their headers alone; see wire/icrc.h.
+  bool takes_header_check = false;
   std::uint16_t partition_key = 0xFFFF;
   QpNumber destination{};
   Psn psn{};
@@ -179,10 +181,9 @@ struct Packet {
 
 // Bytes from BTH to the last extension header, without payload, padding and ICRC. The opcode
 // decides; wire.md has the tables.
-constexpr std::size_t header_length(const Packet& packet) {
+constexpr std::size_t header_length(Opcode opcode, bool has_timestamp) {
   constexpr std::size_t kBth = 12;
-  const Bth& bth = packet.bth;
-  switch (bth.opcode) {
+  switch (opcode) {
     case Opcode::kAck:
       return kBth + 4;
     case Opcode::kSack:
@@ -195,8 +196,11 @@ constexpr std::size_t header_length(const Packet& packet) {
     case Opcode::kEndpointResponse:
       return kBth + 36;
     default:  // METH, TSETH, RETH, ImmDt
-      return kBth + 4 + (bth.has_timestamp ? 4 : 0) + 16 + (has_immediate(bth.opcode) ? 4 : 0);
+      return kBth + 4 + (has_timestamp ? 4 : 0) + 16 + (has_immediate(opcode) ? 4 : 0);
   }
+}
+constexpr std::size_t header_length(const Packet& packet) {
+  return header_length(packet.bth.opcode, packet.bth.has_timestamp);
 }
 
 // The size congestion control counts (UDP length + 40): UDP header, transport headers, payload,

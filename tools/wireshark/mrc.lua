@@ -46,6 +46,7 @@ local layouts = {
     { 8, 1, flag("mrc.bth.ackreq", "Acknowledge request", 8, yes_no, 0x80) },
     { 8, 1, flag("mrc.bth.rtx", "Retransmission", 8, yes_no, 0x20) },
     { 8, 1, flag("mrc.bth.ts", "TSETH follows", 8, yes_no, 0x10) },
+    { 8, 1, flag("mrc.bth.hc", "Sender takes header checks", 8, yes_no, 0x01) },
   },
   METH = { title = header("mrc.meth", "METH"),
     { 0, 2, u16("mrc.meth.rmsn", "Receive message number") },
@@ -631,7 +632,8 @@ local function is_sound(tvb, pinfo, proof)
   local whole = tvb:captured_len() == tvb:reported_len()
   local sound = not wire.refusal(p)
   if sound and (not proof or not whole) then return true end
-  return sound and icrc_status(tvb, pinfo, around) == wire.icrc_good or
+  local status = sound and icrc_status(tvb, pinfo, around)
+  return status == wire.icrc_good or status == wire.icrc_headers or
          wire.train_step(tvb, around) ~= nil
 end
 

@@ -59,8 +59,9 @@ wire.marks = {
 wire.endpoint_ops = { [0] = "port status update", [1] = "EV probe" }
 wire.tick_sizes = { "1 us", "128 ns" }
 wire.trim_names = { [1] = "trimmed", [2] = "trimmed at the last hop" }
-wire.icrc_states = { [0] = "wrong", [1] = "good", [2] = "not checked" }
-wire.icrc_wrong, wire.icrc_good, wire.icrc_unchecked = 0, 1, 2
+wire.icrc_states = { [0] = "wrong", [1] = "good", [2] = "not checked",
+                     [3] = "good for the headers, the payload is not covered" }
+wire.icrc_wrong, wire.icrc_good, wire.icrc_unchecked, wire.icrc_headers = 0, 1, 2, 3
 
 ---------------------------------------------------------------------------------------------------
 -- ICRC
@@ -100,10 +101,23 @@ local function expected_icrc(transport, around)
                transport:sub(1, 4) .. "\255" .. transport:sub(6))
 end
 
-local function ends_with_icrc(bytes, around)
+-- What stands in its place where both ends agreed to leave out payloads of more than 256 bytes.
+local function expected_header_check(transport, around)
+  local opcode, flags = transport:byte(1), transport:byte(9)
+  if not wire.is_write(opcode) then return nil end
+  local headers = wire.write_header_bytes(opcode, band(flags, 0x10) ~= 0)
+  if #transport <= headers + 256 then return nil end
+  return expected_icrc(transport:sub(1, headers) .. "HDRS", around)
+end
+
+-- The status of bytes that end with an ICRC, and what it should be.
+local function status_of(bytes, around)
   local b1, b2, b3, b4 = bytes:byte(-4, -1)
-  local expected = expected_icrc(bytes:sub(1, -5), around)
-  return ((b4 * 256 + b3) * 256 + b2) * 256 + b1 == expected, expected
+  local transport, sent = bytes:sub(1, -5), ((b4 * 256 + b3) * 256 + b2) * 256 + b1
+  local expected = expected_icrc(transport, around)
+  if sent == expected then return wire.icrc_good, expected end
+  if sent == expected_header_check(transport, around) then return wire.icrc_headers, sent end
+  return wire.icrc_wrong, expected
 end
 
 -- Whether the ICRC of a packet is right, and what it should be.
@@ -113,8 +127,7 @@ function wire.icrc_status(tvb, around)
      tvb:captured_len() < reported then
     return wire.icrc_unchecked
   end
-  local right, expected = ends_with_icrc(tvb:raw(0, reported), around)
-  return right and wire.icrc_good or wire.icrc_wrong, expected
+  return status_of(tvb:raw(0, reported), around)
 end
 
 ---------------------------------------------------------------------------------------------------
@@ -159,7 +172,8 @@ function wire.train_step(tvb, around)
     if step % 4 == 0 and wire.opcodes[bytes:byte(step + 1)] and
        band(bytes:byte(step + 2), 0x0F) == 0 then
       guesses = guesses + 1
-      if ends_with_icrc(bytes:sub(1, step), wire.around_part(around, step)) then return step end
+      local status = status_of(bytes:sub(1, step), wire.around_part(around, step))
+      if status ~= wire.icrc_wrong then return step end
     end
     at = at + 1
   end
@@ -201,7 +215,16 @@ function wire.is_probe(opcode) return opcode == 0xDE end
 local function has_immediate(opcode) return opcode == 0xC9 or opcode == 0xCB end
 function wire.is_single(opcode) return opcode == 0xCA or opcode == 0xCB end
 
-local function headers_of(opcode, has_timestamp, trimmed)
+local headers_of
+function wire.write_header_bytes(opcode, has_timestamp)
+  local bytes = wire.header_bytes.BTH
+  for _, name in ipairs(headers_of(opcode, has_timestamp, false)) do
+    bytes = bytes + wire.header_bytes[name]
+  end
+  return bytes
+end
+
+function headers_of(opcode, has_timestamp, trimmed)
   if not wire.is_write(opcode) then
     return control_headers[opcode] or {}
   end

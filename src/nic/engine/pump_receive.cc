@@ -51,6 +51,7 @@ void PumpReceive::on_received(const Received& received) {
   if (qp == nullptr || result.drop != DropReason::kNone) return;
   qp->e.last_heard = state_.now;
   qp->e.last_heard_port = received.port;
+  if (whole) qp->e.peer_takes_header_check = packet.bth.takes_header_check;
   if (result.placement.length > 0) place(*qp, result.placement, packet, payload);
 }
 

@@ -69,7 +69,8 @@ void PumpTransmit::send(const core::TxPacket& tx) {
   const Route route{.peer = qp->e.remote,
                     .port = tx.port,
                     .entropy = tx.entropy,
-                    .srv6 = qp->e.paths->srv6_of(tx.ev)};
+                    .srv6 = qp->e.paths->srv6_of(tx.ev),
+                    .peer_takes_header_check = qp->e.peer_takes_header_check};
   QueuePairImpl::Pieces pieces;
   unsigned count = 0;
   if (tx.payload_length > 0) {

@@ -50,6 +50,7 @@ struct Route {
   const wire::EvValue* srv6 = nullptr;  // carrier and segment; none: plain addressing
   // Of a packet whose DSCP was asked for; otherwise that of its traffic class.
   std::optional<std::uint8_t> dscp;
+  bool peer_takes_header_check = false;  // as it said last, for this queue pair
 };
 
 struct Received {
@@ -76,6 +77,7 @@ struct BackendCounters {
   std::uint64_t receive_calls = 0;
   std::uint64_t packets_sent = 0;
   std::uint64_t packets_received = 0;
+  std::uint64_t header_checked = 0;    // of these, whose check left out the payload
   std::uint64_t send_refused = 0;      // by the kernel: no buffer, no route, link down
   std::uint64_t receive_overflow = 0;  // the kernel had to drop for us (SO_RXQ_OVFL)
 };

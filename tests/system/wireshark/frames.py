@@ -94,10 +94,11 @@ def icrc(ip, udp, transport):
 
 
 def frame(transport, *, version=6, entropy=0x0001C007, port=PORT, tos=0x10, outer_tos=None,
-          carrier=None, segment=None, with_icrc=True):
+          carrier=None, segment=None, with_icrc=True, covered=None):
     """A frame from Ethernet to ICRC; with a carrier in SRv6, with a segment under a routing header.
 
-    Without ICRC it is what a switch leaves of a trimmed packet.
+    Without ICRC it is what a switch leaves of a trimmed packet. With `covered` the check covers so
+    many bytes of the transport part, the headers, and no more.
     """
     tail = 4 if with_icrc else 0
     udp = udp_header(entropy, port, len(transport) + tail)
@@ -106,7 +107,8 @@ def frame(transport, *, version=6, entropy=0x0001C007, port=PORT, tos=0x10, oute
         ip = ipv4(bytes(length), tos=tos)
     else:
         ip = ipv6(length, tos=tos, label=entropy >> 16)
-    packet = ip + udp + transport + (icrc(ip, udp, transport) if with_icrc else b"")
+    checked = transport if covered is None else transport[:covered] + b"HDRS"
+    packet = ip + udp + transport + (icrc(ip, udp, checked) if with_icrc else b"")
     if carrier:
         routing = routing_header(segment) if segment else b""
         outer = ipv6(

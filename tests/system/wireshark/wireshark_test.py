@@ -197,6 +197,16 @@ class Packets(DissectorTest):
         off = ("-o", "mrc.check_icrc:FALSE")
         self.assertEqual(self.show_one(wrong, "mrc.icrc.status", arguments=off), "2")
 
+    def test_a_check_of_the_headers_alone_is_told_apart(self):
+        headers = 12 + 4 + 4 + 16
+        long = frames.frame(frames.write_only(bytes(1000)), covered=headers)
+        self.assertEqual(self.show_one(long, "mrc.icrc.status"), "3")
+        self.assertNotIn("Wrong ICRC", self.expert(long))
+        self.assertEqual(self.show_one(frames.damaged(long, -5), "mrc.icrc.status"), "3")
+        self.assertEqual(self.show_one(frames.damaged(long, -1010), "mrc.icrc.status"), "0")
+        short = frames.frame(frames.write_only(bytes(256)), covered=headers)
+        self.assertEqual(self.show_one(short, "mrc.icrc.status"), "0")
+
     def test_trimmed_packets_are_known_by_the_outer_code_point(self):
         cut = frames.write_only()[:20]
         for carrier, outer, trim in ((None, None, "1"), (frames.CARRIER, 16 << 2, "2")):

@@ -21,11 +21,13 @@ class UdpDevicesTest : public ::testing::Test {
     config.name = "udp" + std::to_string(host);
     config.directory = scratch / config.name;
     config.threads = threads_;
+    config.payload_check = payload_check;
     std::string error;
     side.device = Device::open(config, error);
     ASSERT_NE(side.device, nullptr) << error;
   }
 
+  node::PayloadCheck payload_check = node::PayloadCheck::kFull;
   TemporaryDirectory scratch;
   Side a;
   Side b;

@@ -6,9 +6,10 @@ namespace {
 
 using DeviceUdp = UdpDevicesTest;
 
-TEST_F(DeviceUdp, BulkTransferInBothDirectionsArrivesWhole) {
-  constexpr std::size_t kMessage = 1 << 20;
-  constexpr unsigned kMessages = 32;
+constexpr std::size_t kMessage = 1 << 20;
+constexpr unsigned kMessages = 32;
+
+void exchange_both_ways(Side& a, Side& b) {
   a.make_qp();
   b.make_qp();
   connect(a, b);
@@ -46,6 +47,39 @@ TEST_F(DeviceUdp, BulkTransferInBothDirectionsArrivesWhole) {
   }
   EXPECT_TRUE(a_to.guards_intact());
   EXPECT_TRUE(b_to.guards_intact());
+}
+
+TEST_F(DeviceUdp, BulkTransferInBothDirectionsArrivesWhole) {
+  exchange_both_ways(a, b);
+  EXPECT_EQ(a.device->report().backend.header_checked, 0U);
+}
+
+class DeviceUdpHeaders : public UdpDevicesTest {
+ protected:
+  DeviceUdpHeaders() { payload_check = node::PayloadCheck::kHeaders; }
+};
+
+// 8,192 packets each way. Until the peer's first answer they are covered in full: a window at most.
+TEST_F(DeviceUdpHeaders, EndsThatWantItLeavePayloadsOutOfTheCheck) {
+  exchange_both_ways(a, b);
+  EXPECT_GT(a.device->report().backend.header_checked, 4'000U);
+  EXPECT_GT(b.device->report().backend.header_checked, 4'000U);
+}
+
+class DeviceUdpMixed : public UdpDevicesTest {
+ protected:
+  void SetUp() override {
+    payload_check = node::PayloadCheck::kHeaders;
+    open(a, 1);
+    payload_check = node::PayloadCheck::kFull;
+    open(b, 2);
+  }
+};
+
+TEST_F(DeviceUdpMixed, OneEndAloneChangesNothing) {
+  exchange_both_ways(a, b);
+  EXPECT_EQ(a.device->report().backend.header_checked, 0U);
+  EXPECT_EQ(b.device->report().backend.header_checked, 0U);
 }
 
 TEST_F(DeviceUdp, TheSameConfigurationIsTheSameDevice) {

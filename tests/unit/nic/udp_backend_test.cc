@@ -361,6 +361,41 @@ TEST(UdpBackend, ReadsMarksTrimsAndBrokenChecksums) {
   EXPECT_EQ(trimmed.arrived[0].transport, transport);
 }
 
+struct Checks {
+  node::PayloadCheck of_sender;
+  node::PayloadCheck of_receiver;
+  bool peer_takes = true;  // what the sender was told
+};
+
+// Whether a long payload was left out of the check, and whether the receiver took the packet.
+std::pair<bool, bool> left_out_and_good(const Checks& checks) {
+  node::DeviceConfig from = private_device(1, 1);
+  node::DeviceConfig to = private_device(1, 2);
+  from.payload_check = checks.of_sender;
+  to.payload_check = checks.of_receiver;
+  const auto a = must_open(from);
+  const auto b = must_open(to);
+  Route route = route_to(*b, to.planes[0].address, 1, a->prepare_path(PortId{1}, 0xC200).value());
+  route.peer_takes_header_check = checks.peer_takes;
+  const auto bytes = pattern(4096);
+  send_bytes(*a, route, write_packet(1, 4096), bytes);
+  a->flush();
+  Collector got;
+  EXPECT_TRUE(collect(*b, got, 1));
+  return {b->counters().header_checked == 1, got.arrived[0].icrc_good};
+}
+
+TEST(UdpBackend, APayloadIsLeftOutOfTheCheckWhenBothEndsWantIt) {
+  using enum node::PayloadCheck;
+  const std::pair<bool, bool> covered(false, true);
+  const std::pair<bool, bool> left_out(true, true);
+  EXPECT_EQ(left_out_and_good({kFull, kFull}), covered);
+  EXPECT_EQ(left_out_and_good({kFull, kHeaders}), covered);
+  EXPECT_EQ(left_out_and_good({kHeaders, kHeaders, false}), covered) << "not told yet";
+  EXPECT_EQ(left_out_and_good({kHeaders, kHeaders}), left_out);
+  EXPECT_FALSE(left_out_and_good({kHeaders, kFull}).second) << "told wrongly: is refused";
+}
+
 TEST(UdpBackend, GarbageOfEveryLengthIsCountedAndHarmless) {
   const node::DeviceConfig config = private_device(1, 1);
   const auto backend = must_open(config);

@@ -55,8 +55,9 @@ class Variables {
 
  private:
   static constexpr const char* kNames[] = {
-      "MRC_CONFIG",        "MRC_IFACES",    "MRC_PLANES",  "MRC_MTU",         "MRC_PORT", "MRC_EVS",
-      "MRC_SPRAY_QUANTUM", "MRC_STATE_DIR", "MRC_THREADS", "XDG_CONFIG_HOME", "HOME"};
+      "MRC_CONFIG",    "MRC_IFACES",  "MRC_PLANES",        "MRC_MTU",
+      "MRC_PORT",      "MRC_EVS",     "MRC_PAYLOAD_CHECK", "MRC_SPRAY_QUANTUM",
+      "MRC_STATE_DIR", "MRC_THREADS", "XDG_CONFIG_HOME",   "HOME"};
   std::vector<std::pair<std::string, std::string>> saved_;
 };
 
@@ -89,6 +90,7 @@ evs_per_port = 16
 port_rate = "2.5G"
 spray_quantum = 15
 threads = 3
+payload_check = "headers"
 segmentation = false
 directory = "/tmp/x"
 [[device.fast.plane]]
@@ -119,6 +121,7 @@ exponential = 25
   EXPECT_EQ(device.port_bits_per_second, 2'500'000'000U);
   EXPECT_EQ(device.spray_quantum, 15U);
   EXPECT_EQ(device.threads, 3U);
+  EXPECT_EQ(device.payload_check, PayloadCheck::kHeaders);
   EXPECT_FALSE(device.segmentation);
   EXPECT_EQ(device.directory, "/tmp/x");
   ASSERT_EQ(device.planes.size(), 2U);
@@ -262,6 +265,7 @@ TEST(Config, VariablesOverrideFiles) {
   Variables::set("MRC_EVS", "3");
   Variables::set("MRC_SPRAY_QUANTUM", "7");
   Variables::set("MRC_THREADS", "2");
+  Variables::set("MRC_PAYLOAD_CHECK", "headers");
   Variables::set("MRC_STATE_DIR", "/tmp/state");
   const ConfigResult result = load_config();
   ::unlink(path.c_str());
@@ -275,9 +279,10 @@ TEST(Config, VariablesOverrideFiles) {
     EXPECT_EQ(device.evs_per_port, 3U);
     EXPECT_EQ(device.spray_quantum, 7U);
     EXPECT_EQ(device.threads, 2U);
+    EXPECT_EQ(device.payload_check, PayloadCheck::kHeaders);
     EXPECT_EQ(device.directory, "/tmp/state/" + device.name);
   }
-  EXPECT_EQ(result.environment.size(), 8U);
+  EXPECT_EQ(result.environment.size(), 9U);
   EXPECT_EQ(result.environment[0], "MRC_CONFIG set by environment to " + path);
 }
 
@@ -312,12 +317,12 @@ TEST(Config, ASecondFileChangesWhatItMentionsOnly) {
 
 TEST(Config, RefusesBadVariables) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"MRC_PLANES", "0"},     {"MRC_PLANES", "17"},     {"MRC_PLANES", "four"},
-      {"MRC_MTU", "100"},      {"MRC_MTU", "9000"},      {"MRC_MTU", "-4"},
-      {"MRC_PORT", "0"},       {"MRC_PORT", "99999"},    {"MRC_EVS", "0"},
-      {"MRC_EVS", "1025"},     {"MRC_EVS", "300"},       {"MRC_IFACES", "lo,"},
-      {"MRC_IFACES", "none0"}, {"MRC_STATE_DIR", "run"}, {"MRC_SPRAY_QUANTUM", "65"},
-      {"MRC_THREADS", "17"}};
+      {"MRC_PLANES", "0"},     {"MRC_PLANES", "17"},         {"MRC_PLANES", "four"},
+      {"MRC_MTU", "100"},      {"MRC_MTU", "9000"},          {"MRC_MTU", "-4"},
+      {"MRC_PORT", "0"},       {"MRC_PORT", "99999"},        {"MRC_EVS", "0"},
+      {"MRC_EVS", "1025"},     {"MRC_EVS", "300"},           {"MRC_IFACES", "lo,"},
+      {"MRC_IFACES", "none0"}, {"MRC_STATE_DIR", "run"},     {"MRC_SPRAY_QUANTUM", "65"},
+      {"MRC_THREADS", "17"},   {"MRC_PAYLOAD_CHECK", "none"}};
   for (const auto& [name, value] : cases) {
     const Variables variables;
     Variables::set(name, value);

@@ -252,9 +252,9 @@ TEST(CodecGolden, ControlPacketsHaveTheirKnownUdpPayloadLength) {
 }
 
 TEST(CodecGolden, ReservedBitsAreIgnoredOnReceive) {
-  // The NACK above with every bit set that no field owns.
+  // The NACK above with every bit set that no field owns, and takes_header_check not.
   const Bytes wire =
-      hex("dd 00 ffff ff 00abcd 5f 123456 |"
+      hex("dd 00 ffff ff 00abcd 5e 123456 |"
           "ffff 0b 99 01020304 aaaa bbbb ff 123456 21 ff 7788");
   Packet packet;
   std::span<const std::byte> payload;

@@ -356,5 +356,42 @@ TEST(TrimmedCodec, BadVersionAndOpcodeAreRefused) {
   EXPECT_EQ(parse_trimmed_transport(stamp, packet), DropReason::kBadHeaderField);
 }
 
+// A check that covers the headers of a write says nothing of its payload, and everything of the
+// headers; shorter payloads are always covered.
+TEST(Codec, AHeaderCheckCoversTheHeadersAlone) {
+  Random random(3);
+  for (const Opcode opcode : kAllOpcodes) {
+    const std::uint32_t length = is_write(opcode) ? 1'000 : 0;
+    const Packet packet = random_packet(random, opcode, length);
+    Bytes wire = transport_bytes(packet, numbered_bytes(length));
+    Icrc headers;
+    headers.add_transport(std::span(wire).first(header_length(packet)));
+    const std::uint32_t sent = headers.header_check();
+    EXPECT_EQ(is_header_check(Icrc(), wire, sent), is_write(opcode));
+    if (!is_write(opcode)) continue;
+    EXPECT_FALSE(is_header_check(Icrc(), wire, headers.value())) << "is marked as such";
+    wire.back() ^= std::byte{1};
+    EXPECT_TRUE(is_header_check(Icrc(), wire, sent));
+    for (std::size_t at = 0; at < header_length(packet); ++at) {
+      if (at == 4) continue;  // not covered by any ICRC
+      Bytes broken = wire;
+      broken[at] ^= std::byte{0x08};
+      EXPECT_FALSE(is_header_check(Icrc(), broken, sent)) << at;
+    }
+  }
+}
+
+TEST(Codec, OnlyLongPayloadsMayBeLeftOut) {
+  Random random(4);
+  for (const std::uint32_t length : {0U, 4U, 256U, 260U}) {
+    const Packet packet = random_packet(random, Opcode::kWriteOnly, length);
+    const Bytes wire = transport_bytes(packet, numbered_bytes(length));
+    Icrc headers;
+    headers.add_transport(std::span(wire).first(header_length(packet)));
+    EXPECT_EQ(is_header_check(Icrc(), wire, headers.header_check()), length == 260) << length;
+  }
+  EXPECT_FALSE(is_header_check(Icrc(), Bytes(11), 0));
+}
+
 }  // namespace
 }  // namespace mrc::wire

@@ -161,6 +161,7 @@ inline Packet random_packet(Random& random, Opcode opcode, std::uint32_t payload
   bth.ack_request = flip(random);
   bth.retransmission = flip(random);
   bth.has_timestamp = is_write(opcode) && flip(random);
+  bth.takes_header_check = flip(random);
   bth.partition_key = draw<std::uint16_t>(random);
   const bool endpoint = opcode == Opcode::kEndpointRequest || opcode == Opcode::kEndpointResponse;
   const auto qp = static_cast<std::uint32_t>(random() & kQpNumberMask);

@@ -169,7 +169,7 @@ std::string UdpBackend::open() {
   }
   if (interfaces_.works()) watch(interfaces_.descriptor(), EpollSource::kInterfaces, 0);
   receiver_ = std::make_unique<UdpReceiver>(
-      config_.dscp, static_cast<std::uint16_t>(config_.udp_port + process_), counters_);
+      config_, static_cast<std::uint16_t>(config_.udp_port + process_), counters_);
   update_links();
   error = check_addresses();
   return error.empty() ? measure_interfaces() : error;
@@ -339,10 +339,13 @@ void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
   }
   const std::uint8_t traffic = route.dscp ? traffic_byte(*route.dscp, ecn_of(traffic_class))
                                           : traffic_byte(config_.dscp, traffic_class);
-  const bool may_join = planes_[cached->flow.plane].segmentation;
-  if (batch_.append(cached->flow, traffic, packet, payload, may_join)) return;
+  const bool headers_only = config_.payload_check == node::PayloadCheck::kHeaders;
+  const UdpPacketRules rules{.may_join = planes_[cached->flow.plane].segmentation,
+                             .header_check = headers_only && route.peer_takes_header_check,
+                             .takes_header_check = headers_only};
+  if (batch_.append(cached->flow, traffic, packet, payload, rules)) return;
   flush();
-  if (!batch_.append(cached->flow, traffic, packet, payload, may_join)) ++counters_.send_refused;
+  if (!batch_.append(cached->flow, traffic, packet, payload, rules)) ++counters_.send_refused;
 }
 
 void UdpBackend::flush() {

@@ -12,7 +12,7 @@ constexpr std::size_t kMaxPieces = 2048;
 constexpr std::size_t kMaxMessagePieces = 1024;  // the kernel's limit
 constexpr std::size_t kArenaBytes = 64 << 10;
 // A payload up to this size is copied behind its headers, which costs less than a piece of its own.
-constexpr std::size_t kCopiedPayload = 256;
+constexpr std::size_t kCopiedPayload = wire::kMostAlwaysCovered;
 constexpr std::size_t kMaxTrailer = 3 + wire::kIcrcLength;
 constexpr std::size_t kMaxArenaUse = wire::kMaxTransportHeader + kCopiedPayload + kMaxTrailer;
 
@@ -68,7 +68,7 @@ void UdpBatch::add_piece(UdpMessage& message, std::span<const std::byte> bytes) 
 }
 
 bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
-                      wire::PayloadPieces payload, bool may_join) {
+                      wire::PayloadPieces payload, const UdpPacketRules& rules) {
   const std::size_t payload_length = wire::payload_bytes(payload);
   const std::uint8_t pad = wire::pad_length(payload_length);
   const std::size_t transport_length = header_length(packet) + payload_length + pad;
@@ -78,7 +78,7 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
       new_pieces > kMaxMessagePieces) {
     return false;
   }
-  const bool joins = may_join && joins_last(flow, traffic_byte, bytes) &&
+  const bool joins = rules.may_join && joins_last(flow, traffic_byte, bytes) &&
                      messages_[message_count_ - 1].piece_count + new_pieces <= kMaxMessagePieces;
   if (!joins) {
     if (message_count_ == kMaxMessages) return false;
@@ -89,6 +89,7 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
   std::byte* const header = arena_.get() + arena_used_;
   wire::Packet padded = packet;
   padded.bth.pad = pad;
+  padded.bth.takes_header_check = rules.takes_header_check;
   const std::size_t header_bytes =
       wire::build_transport(padded, {header, wire::kMaxTransportHeader});
   std::size_t used = header_bytes;
@@ -103,18 +104,20 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
     icrc.add_transport({header, header_bytes});
     add_piece(message, {header, header_bytes});
     for (const auto piece : payload) {
-      icrc.add(piece);
+      if (!rules.header_check) icrc.add(piece);
       add_piece(message, piece);
     }
   }
   std::byte* const trailer = header + used;
   std::memset(trailer, 0, pad);
+  const bool covered = copied || !rules.header_check;
   if (copied) {
     icrc.add_transport({header, used + pad});
-  } else {
+  } else if (covered) {
     icrc.add({trailer, pad});
   }
-  wire::store_icrc(icrc.value(), {trailer + pad, wire::kIcrcLength});
+  wire::store_icrc(covered ? icrc.value() : icrc.header_check(),
+                   {trailer + pad, wire::kIcrcLength});
   used += pad + wire::kIcrcLength;
   if (copied) {
     add_piece(message, {header, used});

@@ -44,6 +44,13 @@ struct UdpMessage {
   std::uint32_t piece_count = 0;
 };
 
+// What is decided for each packet beside where it goes.
+struct UdpPacketRules {
+  bool may_join = true;             // the burst before it
+  bool header_check = false;        // leaves out a payload of more than kMostAlwaysCovered
+  bool takes_header_check = false;  // what we say of ourselves
+};
+
 class UdpBatch {
  public:
   UdpBatch();
@@ -51,7 +58,7 @@ class UdpBatch {
   // False when there is no room: flush and try again. A payload in more pieces than an empty batch
   // holds never has room.
   bool append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
-              wire::PayloadPieces payload, bool may_join);
+              wire::PayloadPieces payload, const UdpPacketRules& rules);
 
   bool empty() const { return message_count_ == 0; }
   std::span<const UdpMessage> messages() const { return {messages_.get(), message_count_}; }

@@ -8,6 +8,7 @@
 #include "base/prng.h"
 #include "nic/io/traffic_class.h"
 #include "nic/io/udp/udp_flow_label.h"
+#include "wire/codec.h"
 
 namespace mrc::nic {
 namespace {
@@ -41,9 +42,10 @@ T control_value(const cmsghdr& part) {
 
 }  // namespace
 
-UdpReceiver::UdpReceiver(const wire::DscpMap& dscp, std::uint16_t udp_port,
+UdpReceiver::UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port,
                          BackendCounters& counters)
-    : dscp_(dscp),
+    : dscp_(config.dscp),
+      takes_header_check_(config.payload_check == node::PayloadCheck::kHeaders),
       udp_port_(udp_port),
       counters_(counters),
       slots_in_use_(kSlots),
@@ -134,8 +136,13 @@ void UdpReceiver::take_datagram(Source& source, const Notes& notes,
   }
   received.transport = bytes.first(bytes.size() - wire::kIcrcLength);
   wire::Icrc icrc = source.prefixes.begin(source.addresses, received.transport.size());
-  icrc.add_transport(received.transport);
-  received.icrc_good = icrc.value() == wire::load_icrc(bytes.last(wire::kIcrcLength));
+  const std::uint32_t sent = wire::load_icrc(bytes.last(wire::kIcrcLength));
+  if (takes_header_check_ && wire::is_header_check(icrc, received.transport, sent)) {
+    ++counters_.header_checked;
+  } else {
+    icrc.add_transport(received.transport);
+    received.icrc_good = icrc.value() == sent;
+  }
   receiver.on_received(received);
 }
 

@@ -20,7 +20,7 @@ namespace mrc::nic {
 
 class UdpReceiver {
  public:
-  UdpReceiver(const wire::DscpMap& dscp, std::uint16_t udp_port, BackendCounters& counters);
+  UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port, BackendCounters& counters);
 
   // Reads what waits at a plane's socket, at most about `budget` packets. Returns how many, and in
   // `emptied` whether nothing is left.
@@ -61,6 +61,7 @@ class UdpReceiver {
                      Receiver& receiver) const;
 
   wire::DscpMap dscp_;
+  bool takes_header_check_;
   std::uint16_t udp_port_;
   BackendCounters& counters_;
   unsigned slots_in_use_;

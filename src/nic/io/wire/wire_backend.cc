@@ -113,6 +113,11 @@ WireBackend::WireBackend(const node::DeviceConfig& config)
 
 std::string WireBackend::open() {
   if (!epoll_.valid() || !timer_.valid()) return config_.name + ": " + std::strerror(errno);
+  if (config_.payload_check != node::PayloadCheck::kFull) {
+    return config_.name +
+           ": payload_check = headers needs the udp back end: frames of this one "
+           "have no checksum but the ICRC";
+  }
   if (!process_.take(config_)) {
     return config_.name + ": 256 processes use this cable already, which is the limit";
   }

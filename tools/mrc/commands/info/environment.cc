@@ -57,6 +57,7 @@ const std::vector<KnownVariable>& known_variables() {
       {"MRC_LOG_FILE", "where messages go; %h is the host, %p the process"},
       {"MRC_LOG_LEVEL", "off, error, warn, info or debug"},
       {"MRC_MTU", "largest payload of a packet in bytes"},
+      {"MRC_PAYLOAD_CHECK", "what the check of a packet covers: full or headers"},
       {"MRC_PLANES", "number of loopback planes of the first device"},
       {"MRC_PORT", "UDP port of the first process"},
       {"MRC_SPRAY_QUANTUM", "packets in a row on one path; 0 adapts"},

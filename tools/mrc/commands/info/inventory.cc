@@ -140,6 +140,7 @@ Json describe(const node::DeviceConfig& config) {
   device["path_mtu_bytes"] = report.path_mtu;
   device["evs_per_port"] = config.evs_per_port;
   device["spray_quantum"] = config.spray_quantum;
+  device["payload_check"] = config.payload_check == node::PayloadCheck::kFull ? "full" : "headers";
   device["threads"] = report.threads;
   device["ports"] = ports_of(report);
   device["limits"] = limits_of(opened->limits());
@@ -184,6 +185,9 @@ void print_device(const Json& device) {
   line("UDP port",
        fmt::format("{} (+ {}, the number of this process)", device["udp_port"].get<unsigned>(),
                    device["process_number"].get<unsigned>()));
+  line("payload check", device["payload_check"] == "full"
+                            ? "full: the ICRC covers the payload"
+                            : "headers: the UDP checksum covers it, with peers that agree");
   line("engine threads", fmt::format("{}", device["threads"].get<unsigned>()));
   line("paths per port",
        fmt::format("{} without a profile", device["evs_per_port"].get<unsigned>()));
