@@ -46,11 +46,13 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
     return DropReason::kWrongSource;
   }
   if (!ports.of_peer(qp->peer).contains(arrival.port)) note_port_alive(now, qp->peer, arrival.port);
+  const bool asks = opcode == wire::Opcode::kProbe;  // maybe whether the port is up
+  if (!asks && !ports.ours().contains(arrival.port)) ports.remind(qp->peer, now);
   if (wire::is_write(opcode)) {
     result = on_write(now, arrival, packet, *qp);
     return result.drop;
   }
-  if (opcode == wire::Opcode::kProbe) return on_probe(now, arrival, packet, *qp);
+  if (asks) return on_probe(now, arrival, packet, *qp);
   return on_feedback(now, packet, *qp);
 }
 

@@ -18,6 +18,7 @@ constexpr DurationNs kFirstQuestionNs = 10 * kMillisecondNs;
 constexpr std::uint8_t kMaxQuestions = 7;  // 1.28 s
 // Word not older than this counts as of the last moment.
 constexpr DurationNs kTrustNs = kMillisecondNs;
+constexpr DurationNs kRemindNs = 10 * kMillisecondNs;
 
 DurationNs distance(unsigned tries) {
   if (tries < kTriesAtFirst) return kRetryNs << std::min(tries, kFirstBackoff);
@@ -116,8 +117,15 @@ void PortStatus::announce(std::uint32_t peer) {
   to_tell_.set(peer, true);
 }
 
+void PortStatus::remind(std::uint32_t peer, TimeNs now) {
+  const Peer& told = peers_[peer];
+  const bool lately = now - told.told_at < kRemindNs;
+  if (!told.pending && !lately && !MRC_BUG(kNeverReminds)) announce(peer);
+}
+
 void PortStatus::note_told(std::uint32_t peer, TimeNs now) {
   Peer& told = peers_[peer];
+  told.told_at = now;
   to_tell_.set(peer, false);
   retries_.set(peer, now + distance(told.tries));
   if (told.tries < kMaxTries) ++told.tries;

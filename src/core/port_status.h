@@ -73,6 +73,10 @@ class PortStatus {
   std::uint16_t id(std::uint32_t peer) const { return peers_[peer].id; }
   bool told_before(std::uint32_t peer) const { return peers_[peer].tries > 0; }
   void note_told(std::uint32_t peer, TimeNs now);
+  // The peer has used a port of ours that is down, though it has answered our word of that. It may
+  // have taken what was on its way at that time for a sign of life: it is told again, every 10 ms
+  // at most.
+  void remind(std::uint32_t peer, TimeNs now);
   // The peer has heard it. False when it answers something else.
   bool note_answer(std::uint32_t peer, std::uint16_t id);
 
@@ -93,6 +97,7 @@ class PortStatus {
   struct Peer {
     PortMask ports = PortMask::first(kMaxPorts);
     TimeNs heard_at = 0;
+    TimeNs told_at = 0;
     std::uint16_t heard_id = 0;
     std::uint16_t id = 0;
     bool heard = false;

@@ -52,6 +52,21 @@ TEST(PortStatus, ANewConnectionForgetsOldWord) {
   EXPECT_TRUE(status.hear(0, 3 * kMillisecondNs, 1, PortMask(0b01))) << "ids start anew";
 }
 
+TEST(PortStatus, APeerThatUsesADownPortIsToldAgain) {
+  Status status;
+  status.announce(5);
+  status.note_told(5, 0);
+  const std::uint16_t id = status.id(5);
+  status.remind(5, kSecondNs);
+  EXPECT_EQ(status.id(5), id) << "it has not answered yet and is told anyway";
+  ASSERT_TRUE(status.note_answer(5, id));
+  status.remind(5, 9 * kMillisecondNs);
+  EXPECT_FALSE(status.to_tell().any()) << "packets may still be on their way";
+  status.remind(5, 10 * kMillisecondNs);
+  EXPECT_EQ(status.to_tell().next(0), 5U);
+  EXPECT_NE(status.id(5), id) << "as news";
+}
+
 TEST(PortStatus, TellsAgainUntilAnswered) {
   Status status;
   status.announce(5);
