@@ -17,6 +17,18 @@ const Spec* find_id(const std::vector<Spec>& specs, std::uint64_t id) {
   return found == specs.end() ? nullptr : &*found;
 }
 
+// Whether `specs` has it, and nothing else under its id.
+template <typename Spec>
+bool has_only(const std::vector<Spec>& specs, const Spec& spec) {
+  bool found = false;
+  for (const Spec& known : specs) {
+    if (known.id != spec.id) continue;
+    if (!same(known, spec)) return false;
+    found = true;
+  }
+  return found;
+}
+
 bool same_ev(const mrc_ctl_ev& a, const mrc_ctl_ev& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
@@ -24,6 +36,27 @@ bool same_ev(const mrc_ctl_ev& a, const mrc_ctl_ev& b) {
 bool contains(const std::vector<mrc_ctl_ev>& evs, const mrc_ctl_ev& ev) {
   return std::any_of(evs.begin(), evs.end(),
                      [&](const mrc_ctl_ev& known) { return same_ev(known, ev); });
+}
+
+// What fails in `step` is said with the place in the file that asked for it.
+template <typename Step>
+void at(const std::string& place, const Step& step) {
+  try {
+    step();
+  } catch (const CtlError& error) {
+    throw CtlError(place.empty() ? error.what() : place + ": " + error.what());
+  } catch (const fabric::InputError& error) {
+    throw fabric::InputError(place.empty() ? error.what() : place + ": " + error.what());
+  }
+}
+
+template <typename Spec>
+void refuse_taken(const Session& session, Kind kind, const std::vector<Spec>& ours,
+                  const std::vector<Spec>& wanted) {
+  for (const Spec& spec : wanted) {
+    if (find_id(ours, spec.id) != nullptr) continue;
+    at(spec.place, [&] { refuse_existing(session, kind, spec.id); });
+  }
 }
 
 class Transition {
@@ -69,9 +102,8 @@ class Transition {
   // Whether a profile of either setup stays as it is. An EV profile goes with its format.
   template <typename Spec>
   bool kept(const Spec& spec) const {
-    const Spec* const before = find_id(of(*from_, spec), spec.id);
     const Spec* const after = find_id(of(*to_, spec), spec.id);
-    if (before == nullptr || after == nullptr || !same(*before, *after)) return false;
+    if (after == nullptr || !has_only(of(*from_, spec), *after)) return false;
     if (state_of(*session_, kind_of<Spec>(), spec.id) != MRC_CTL_PROFILE_ONLINE) return false;
     if constexpr (std::is_same_v<Spec, EvSpec>) {
       if (!spec.has_format) return true;
@@ -81,21 +113,7 @@ class Transition {
     return true;
   }
   // Also after the old format has been removed.
-  bool format_kept(const FormatSpec& format) const {
-    const FormatSpec* const before = find_id(from_->formats, format.id);
-    return before != nullptr && same(*before, format);
-  }
-
-  template <typename Step>
-  static void at(const std::string& place, const Step& step) {
-    try {
-      step();
-    } catch (const CtlError& error) {
-      throw CtlError(place.empty() ? error.what() : place + ": " + error.what());
-    } catch (const fabric::InputError& error) {
-      throw fabric::InputError(place.empty() ? error.what() : place + ": " + error.what());
-    }
-  }
+  bool format_kept(const FormatSpec& format) const { return has_only(from_->formats, format); }
 
   template <typename Spec>
   void remove_old(Kind kind, const std::vector<Spec>& specs) {
@@ -197,6 +215,12 @@ class Transition {
 };
 
 }  // namespace
+
+void refuse_taken(const Session& session, const Setup& from, const Setup& to) {
+  refuse_taken(session, Kind::kFormat, from.formats, to.formats);
+  refuse_taken(session, Kind::kEv, from.ev_profiles, to.ev_profiles);
+  refuse_taken(session, Kind::kCc, from.cc_profiles, to.cc_profiles);
+}
 
 Applied apply_setup(const Session& session, const Setup& from, const Setup& to) {
   return Transition(session, from, to).run();

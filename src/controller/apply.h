@@ -12,10 +12,14 @@ struct Applied {
   unsigned kept = 0;
 };
 
+// CtlError with the place in the file when `to` wants an id that somebody else has taken.
+void refuse_taken(const Session& session, const Setup& from, const Setup& to);
+
 // `from` is what was set before by the same hand; everything else on the device is left alone, and
 // an id that is taken by it is an error. Profiles that are the same in both stay as they are;
 // others are removed and created anew, which is refused while somebody uses them. EVs that `to`
-// denies are denied whatever they were; those that only `from` denied are allowed again.
+// denies are denied whatever they were; those that only `from` denied are allowed again. An id that
+// `from` has twice may be there in either form and is removed.
 //
 // CtlError or InputError with the place in the file. What had been done by then is undone.
 Applied apply_setup(const Session& session, const Setup& from, const Setup& to);

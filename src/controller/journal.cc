@@ -1,14 +1,24 @@
 #include "controller/journal.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 #include "fabric/input_error.h"
+#include "node/node_state_files.h"
 
 namespace mrc::controller {
 namespace {
+
+constexpr std::string_view kApplied = "controller.toml";
+constexpr std::string_view kBegunPrefix = "controller.begun.";
+constexpr std::string_view kSuffix = ".toml";
 
 // A file that does not read well was no setup of ours and counts as none.
 Setup read_or_nothing(const std::string& path) {
@@ -20,53 +30,97 @@ Setup read_or_nothing(const std::string& path) {
   return {};
 }
 
-// Specs of `more` take the place of those with the same id: the device may have either, and both
-// are removed alike.
 template <typename Spec>
 void add(std::vector<Spec>& to, const std::vector<Spec>& more) {
   for (const Spec& spec : more) {
-    const auto found =
-        std::find_if(to.begin(), to.end(), [&](const Spec& known) { return known.id == spec.id; });
-    if (found == to.end()) to.push_back(spec);
+    const auto equal = [&](const Spec& known) { return same(known, spec); };
+    if (std::none_of(to.begin(), to.end(), equal)) to.push_back(spec);
   }
 }
 
-[[noreturn]] void fail(const std::string& path, const std::error_code& error) {
-  throw std::runtime_error(path + ": " + error.message());
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error(path + ": cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void check(const std::string& path, const std::error_code& error) {
+  if (error) throw std::runtime_error(path + ": " + error.message());
+}
+
+// 0 for any other name.
+unsigned number_of(std::string_view name) {
+  if (!name.starts_with(kBegunPrefix) || !name.ends_with(kSuffix)) return 0;
+  name.remove_prefix(kBegunPrefix.size());
+  name.remove_suffix(kSuffix.size());
+  unsigned number = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+  return parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size() ? number : 0;
 }
 
 }  // namespace
 
-Journal::Journal(const std::string& directory)
-    : applied_(directory + "/controller.toml"), begun_(directory + "/controller.begun.toml") {}
+Journal::Journal(const std::string& directory) : directory_(directory + "/") {}
+
+std::string Journal::begun_name(unsigned number) const {
+  return std::string(kBegunPrefix) + std::to_string(number) + std::string(kSuffix);
+}
+
+std::vector<unsigned> Journal::begun() const {
+  std::vector<unsigned> numbers;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, error))
+    if (const unsigned number = number_of(entry.path().filename().string()); number != 0)
+      numbers.push_back(number);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
 
 Setup Journal::known() const {
-  Setup setup = read_or_nothing(applied_);
-  const Setup begun = read_or_nothing(begun_);
-  add(setup.formats, begun.formats);
-  add(setup.ev_profiles, begun.ev_profiles);
-  add(setup.cc_profiles, begun.cc_profiles);
-  setup.disabled_ports.insert(setup.disabled_ports.end(), begun.disabled_ports.begin(),
-                              begun.disabled_ports.end());
+  Setup setup = read_or_nothing(directory_ + std::string(kApplied));
+  for (const unsigned number : begun()) {
+    const Setup more = read_or_nothing(directory_ + begun_name(number));
+    add(setup.formats, more.formats);
+    add(setup.ev_profiles, more.ev_profiles);
+    add(setup.cc_profiles, more.cc_profiles);
+    setup.denies.insert(setup.denies.end(), more.denies.begin(), more.denies.end());
+    setup.disabled_ports.insert(setup.disabled_ports.end(), more.disabled_ports.begin(),
+                                more.disabled_ports.end());
+  }
   return setup;
 }
 
-void Journal::begin(const std::string& file) const {
-  std::error_code error;
-  std::filesystem::copy_file(file, begun_, std::filesystem::copy_options::overwrite_existing,
-                             error);
-  if (error) fail(begun_, error);
+void Journal::begin(const std::string& file) {
+  const std::string text = read_text(file);
+  const std::vector<unsigned> before = begun();
+  current_ = before.empty() ? 0 : before.back();
+  inherited_ = !before.empty() && read_text(directory_ + begun_name(current_)) == text;
+  if (inherited_) return;
+  ++current_;
+  const std::string name = begun_name(current_);
+  const int error =
+      node::node_files::replace_file(directory_, name, std::as_bytes(std::span(text)));
+  check(directory_ + name, {error, std::generic_category()});
 }
 
-void Journal::commit() const {
+void Journal::commit() {
+  const std::string from = directory_ + begun_name(current_);
+  const std::string to = directory_ + std::string(kApplied);
   std::error_code error;
-  std::filesystem::rename(begun_, applied_, error);
-  if (error) fail(applied_, error);
+  // Of the others nothing is left on the device. They go first: were they to outlive the rename,
+  // what somebody else may create under their ids would be taken for ours.
+  for (const unsigned number : begun())
+    if (number != current_) std::filesystem::remove(directory_ + begun_name(number), error);
+  check(directory_, error);
+  std::filesystem::rename(from, to, error);
+  check(to, error);
+  current_ = 0;
 }
 
-void Journal::abandon() const {
+void Journal::abandon() {
   std::error_code error;
-  std::filesystem::remove(begun_, error);
+  if (!inherited_) std::filesystem::remove(directory_ + begun_name(current_), error);
+  current_ = 0;
 }
 
 }  // namespace mrc::controller

@@ -1,30 +1,38 @@
 // What the controller has set on a device, kept beside the device's state so that the next start
-// knows it: the file as it was applied, and one that was being applied when the process died.
+// knows it: the file as it was applied, and those that were being applied when a process died.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "controller/setup_file.h"
 
 namespace mrc::controller {
 
+// Every step is one rename, so that a process killed between any two of them forgets nothing.
 class Journal {
  public:
   // In the device's directory.
   explicit Journal(const std::string& directory);
 
-  // What is to be taken for set: the file that was applied last and, if one was begun after that
-  // and never finished, whatever it may have created.
+  // What is to be taken for set: the file that was applied last and whatever those begun since then
+  // may have created. Where they say different things of one id, it is there twice.
   Setup known() const;
 
   // Around a change. Throws std::runtime_error when nothing can be written.
-  void begin(const std::string& file) const;
-  void commit() const;
-  void abandon() const;
+  void begin(const std::string& file);
+  void commit();
+  void abandon();
 
  private:
-  std::string applied_;
-  std::string begun_;
+  // "controller.begun.<n>.toml", oldest first. A killed process leaves one, and one that is started
+  // again and again with the same file leaves no second one.
+  std::vector<unsigned> begun() const;
+  std::string begun_name(unsigned number) const;
+
+  std::string directory_;
+  unsigned current_ = 0;    // the number of the one we are at; 0: none
+  bool inherited_ = false;  // a process before us began it, and may have created what it names
 };
 
 }  // namespace mrc::controller

@@ -49,12 +49,6 @@ int change_state(const Session& session, Kind kind, std::uint64_t id, mrc_ctl_pr
       mrc_ctl_modify_cc_profile(session.context(), id, &attr, MRC_CTL_CC_PROFILE_STATE));
 }
 
-void refuse_existing(const Session& session, Kind kind, std::uint64_t id) {
-  if (state_of(session, kind, id) == MRC_CTL_PROFILE_INIT) return;
-  throw CtlError(fmt::format("there is already an {0}; `mrc ctl ... delete {1}` removes it",
-                             named(kind, id), id));
-}
-
 // Goes on with a profile that is OFFLINE; if that fails, there is no profile.
 template <typename Step>
 void finish_or_remove(const Session& session, Kind kind, std::uint64_t id, const Step& step) {
@@ -157,6 +151,12 @@ bool same(const CcSpec& a, const CcSpec& b) {
   // parse_algorithm() knows one name.
   return a.id == b.id && (a.algorithm == nullptr) == (b.algorithm == nullptr) &&
          cc_values(a.config) == cc_values(b.config);
+}
+
+void refuse_existing(const Session& session, Kind kind, std::uint64_t id) {
+  if (state_of(session, kind, id) == MRC_CTL_PROFILE_INIT) return;
+  throw CtlError(fmt::format("there is already an {0}; `mrc ctl ... delete {1}` removes it",
+                             named(kind, id), id));
 }
 
 mrc_ctl_profile_state state_of(const Session& session, Kind kind, std::uint64_t id) {

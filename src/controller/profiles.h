@@ -53,6 +53,8 @@ enum class Kind : std::uint8_t { kFormat, kEv, kCc };
 void set_state(const Session& session, Kind kind, std::uint64_t id, mrc_ctl_profile_state state);
 // From whichever state to INIT.
 void remove(const Session& session, Kind kind, std::uint64_t id);
+// CtlError if there is one.
+void refuse_existing(const Session& session, Kind kind, std::uint64_t id);
 mrc_ctl_profile_state state_of(const Session& session, Kind kind, std::uint64_t id);
 
 void set_port(const Session& session, unsigned port, bool enabled);

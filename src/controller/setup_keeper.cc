@@ -6,6 +6,8 @@ namespace mrc::controller {
 
 Applied SetupKeeper::apply(const std::string& file) {
   Setup wanted = read_setup(file);
+  // Before the journal calls it ours.
+  refuse_taken(*session_, current_, wanted);
   journal_.begin(file);
   Applied applied;
   try {

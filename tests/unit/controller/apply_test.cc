@@ -143,6 +143,27 @@ TEST_F(Apply, AKeeperKnowsWhatAnEarlierOneHasSet) {
   EXPECT_FALSE(exists(Kind::kEv, kProfile));
 }
 
+// A process was killed between creating the second form of a profile and saying so; the file now
+// wants the first one back.
+TEST_F(Apply, AProfileThatMayHaveTwoFormsIsMadeAnew) {
+  const controller::Setup first = setup_of({profile_of(kProfile, {"1:00000001"})});
+  const controller::Setup second = setup_of({profile_of(kProfile, {"1:00000002"})});
+  apply_setup(session_, {}, second);
+  controller::Setup known = first;
+  known.ev_profiles.push_back(second.ev_profiles.front());
+  EXPECT_EQ(apply_setup(session_, known, first).created, 1U);
+  EXPECT_EQ(ev_text(read_evs(session_, kProfile).front().ev, false), "1:00000001");
+}
+
+TEST_F(Apply, AKeeperDoesNotCallItsOwnWhatSomebodyElseMade) {
+  create(session_, CcSpec{.id = 44});
+  const test::TemporaryDirectory directory;
+  const std::string file = directory / "controller.toml";
+  std::ofstream(file) << "[[cc_profile]]\nid = 44\n";
+  EXPECT_THROW(SetupKeeper(session_).apply(file), CtlError);
+  EXPECT_THROW(SetupKeeper(session_).apply(file), CtlError) << "nor does the next one";
+}
+
 TEST_F(Apply, AKeeperGoesOnFromWhereItWasAfterABrokenFile) {
   const test::TemporaryDirectory directory;
   const std::string file = directory / "controller.toml";
