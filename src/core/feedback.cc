@@ -147,9 +147,8 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
   if (on_its_way && links_.paths->profile().matches(packet.ev, sack.entropy)) {
     // The clock of the stamps turns round in 8.4 ms: what seems to be an answer to a copy sent just
     // now may be one to a copy sent a turn before.
-    const bool wrapped =
-        copy != Copy::kLast &&
-        round_trip(now, packet.sent_at, sack.timestamp_ticks) < rtt_.minimum() / 2;
+    const bool wrapped = copy != Copy::kLast &&
+                         round_trip(now, packet.sent_at, sack.timestamp_ticks) < rtt_.minimum() / 2;
     const bool full_size = packet.nominal_bytes >= full_packet_bytes_;
     const bool stamp_fits =
         !wrapped && add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
