@@ -63,9 +63,9 @@ void print_verdict(const char* program, const PoolResult& result) {
   }
   const Totals& totals = result.totals;
   std::printf("%" PRIu64 " seeds, %zu failed, %" PRIu64 " packets, %" PRIu64 " faults, %" PRIu64
-              " seeds run twice, longest drain %" PRIu64 "%% of its bound\n",
+              " seeds run twice, longest drain %" PRIu64 "%% of its bound (seed %" PRIu64 ")\n",
               totals.seeds, result.failures.size(), totals.packets, totals.fault_count(),
-              totals.rerun, totals.drain_permille / 10);
+              totals.rerun, totals.drain_permille / 10, totals.slowest_seed);
 }
 
 int run_many(const char* program, const Options& options, const std::vector<std::uint64_t>& seeds) {

@@ -40,7 +40,10 @@ void Totals::add(const Totals& other) {
   completions += other.completions;
   immediates += other.immediates;
   virtual_ns += other.virtual_ns;
-  drain_permille = std::max(drain_permille, other.drain_permille);
+  if (other.drain_permille > drain_permille) {
+    drain_permille = other.drain_permille;
+    slowest_seed = other.slowest_seed;
+  }
   combined_hash += other.combined_hash;
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     faults[static_cast<Fault>(i)] += other.faults[static_cast<Fault>(i)];
@@ -69,6 +72,7 @@ SeedResult run_seed(std::uint64_t seed, std::FILE* log) {
   if (result.ok) {
     result.totals.drain_permille =
         static_cast<std::uint64_t>(world->drain_ns * 1000 / world->drain_bound_ns);
+    result.totals.slowest_seed = seed;
   }
   return result;
 }

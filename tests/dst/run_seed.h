@@ -21,6 +21,7 @@ struct Totals {
   std::uint64_t immediates = 0;
   std::uint64_t virtual_ns = 0;
   std::uint64_t drain_permille = 0;  // longest drain as a share of its bound
+  std::uint64_t slowest_seed = 0;    // whose that is
   std::uint64_t combined_hash = 0;   // does not depend on the order of the seeds
   FaultCounts faults;
 
