@@ -209,7 +209,7 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
   ++links_.counters->data_sent;
   links_.counters->bytes_sent += payload_length;
   activity_at_ = now;
-  retry_.note_data(now);
+  retry_.note_data(now, window_->in_flight_bytes() == nominal);
 }
 
 // --- Timers ---

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/planted_bug.h"
 #include "base/types.h"
@@ -31,9 +32,9 @@ constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflec
 
 // Answers that come far too late say little about the next ones: many may have waited for the same
 // thing. Together they are one sample, of limited weight; what was sent after that is believed. If
-// the very first answer was late, the estimate begins again with the first one that is not: after
-// 768 us (a pause), 69 us and 5 ms (a pause again) the retry interval is 0.9 ms, not 8.4 ms (seed
-// 1688849870458043).
+// the very first answer is late, it is none: either the peer paused, or everything takes longer
+// than was expected, and what is sent next shows which. After 3 ms (a pause), 69 us and 5 ms (a
+// pause again) the retry interval is 0.9 ms, not 8.4 ms (seed 1688849870458043).
 class RttEstimator {
  public:
   // `initial` stands in until the first sample.
@@ -44,19 +45,15 @@ class RttEstimator {
   void add(TimeNs now, TimeNs sent_at, DurationNs sample) {
     const DurationNs most = (has_sample_ ? kMostTimesLonger : kMostTimesExpected) * smoothed_;
     if (sent_at < held_up_at_ && sample > smoothed_ && !MRC_BUG(kHeldUpAnswersAllCount)) return;
-    const bool sent_since = sent_at >= held_up_at_;
     const bool too_late = sample > most;
     if (too_late) {
       held_up_at_ = now;
       sample = most;
     }
     if (!has_sample_) {
-      began_too_late_ = too_late;
-      return start(sample);
-    }
-    if (began_too_late_ && sent_since && sample < smoothed_ && !MRC_BUG(kLateFirstAnswerStays)) {
-      began_too_late_ = false;
-      return start(sample);
+      const bool first = !std::exchange(was_late_, true);
+      if (!too_late || !first || MRC_BUG(kLateFirstAnswerStays)) start(sample);
+      return;
     }
     const DurationNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
     variation_ += (error - variation_) / 4;
@@ -86,7 +83,7 @@ class RttEstimator {
   DurationNs minimum_;
   TimeNs held_up_at_ = 0;
   bool has_sample_ = false;
-  bool began_too_late_ = false;
+  bool was_late_ = false;  // an answer before the first sample
 };
 
 }  // namespace mrc::core
