@@ -3,8 +3,9 @@
 
 Two ranks share the GPU (under MPS) and are told apart by NCCL_HOSTID, so that everything between
 them goes over the network: four MRC planes on loopback, or NCCL's own Socket transport for
-comparison, in the same run. Needs a C++20 compiler, CMake and a Python with PyTorch; installs
-nothing and writes only to a directory of its own. Ends within eight minutes.
+comparison, in the same run; then eight ranks, and two ranks on four processors. Needs a C++20
+compiler, CMake and a Python with PyTorch; installs nothing and writes only to a directory of its
+own. Ends within ten minutes.
 
 Exit status: 0 all as it should be, 1 something failed, 3 data or losses wrong, 4 too slow to end,
 77 no GPU or no PyTorch.
@@ -28,9 +29,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 HARNESS = ROOT / "tests" / "system" / "nccl" / "nccl_test.py"
 RANKS = 2
-LIMIT_SECONDS = 470
+LIMIT_SECONDS = 570
 STEP_SECONDS = 100
-SWEEP_ROUNDS = 3
+ROUNDS = 3
 PORTS = 4
 # Where a build of the project has what is needed here.
 PLUGIN = pathlib.Path("plugins", "nccl", "libnccl-net-mrc.so")
@@ -40,7 +41,9 @@ VERBS = pathlib.Path("lib", "mrc", "verbs")
 SOCKET = {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket"}
 TUNED = {**SOCKET, "NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "2"}
 SHIM = "NCCL IB over the shim"
-STEPS = ["alone", "sweep", "train", "cut", "shim"]
+STEPS = ["alone", "sweep", "ranks", "processors", "train", "cut", "shim"]
+MANY_RANKS = 8
+FEW_PROCESSORS = 4
 TUNED_MRC = {"MRC_THREADS": "8"}
 OURS, OURS_TUNED = "OpenMRC", "OpenMRC, 8 threads"
 BAR_FIRST, BAR_GOAL = "NCCL Socket", "Socket, 4 threads x 2"
@@ -119,11 +122,13 @@ def stop_mps(environment):
         pass
 
 
-def rank_environment(run, step, rank, settings):
+def rank_environment(run, step, rank, ranks, settings):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("NCCL_") and
                    (not name.startswith("MRC_") or name == "MRC_THREADS")}
-    environment.update({"NCCL_HOSTID": f"host{rank}", "NCCL_SOCKET_IFNAME": "lo",
+    # As torchrun says it.
+    environment.update({"LOCAL_WORLD_SIZE": str(ranks),
+                        "NCCL_HOSTID": f"host{rank}", "NCCL_SOCKET_IFNAME": "lo",
                         "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET",
                         "NCCL_DEBUG_FILE": str(step / f"nccl.{rank}.log"),
                         "MRC_STATE_DIR": str(run.directory / "state"),
@@ -144,19 +149,20 @@ def complain(run, step, what):
     raise Failure(f"{what}\n" + run.hide("\n".join(lines)))
 
 
-def run_ranks(run, name, mode, settings, meanwhile=None):
+def run_ranks(run, name, mode, settings, meanwhile=None, ranks=RANKS, prefix=()):
     """Runs a mode of worker.py on all ranks; what rank 0 found."""
     step = run.directory / name.replace(" ", "-")
     step.mkdir()
     processes = []
     logs = []
     try:
-        for rank in range(RANKS):
+        for rank in range(ranks):
             logs.append(open(step / f"rank.{rank}.log", "w", encoding="utf-8"))
             processes.append(subprocess.Popen(
-                [sys.executable, str(HERE / "worker.py"), mode, str(rank), str(RANKS), str(step)],
-                env=rank_environment(run, step, rank, settings), stdout=logs[-1], stderr=logs[-1],
-                start_new_session=True))
+                [*prefix, sys.executable, str(HERE / "worker.py"), mode, str(rank), str(ranks),
+                 str(step)],
+                env=rank_environment(run, step, rank, ranks, settings),
+                stdout=logs[-1], stderr=logs[-1], start_new_session=True))
         end = time.monotonic() + min(run.left(), STEP_SECONDS)
         notes = meanwhile(step, processes, end) if meanwhile else None
         while any(process.poll() is None for process in processes):
@@ -248,9 +254,9 @@ def size_text(size):
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
 
 
-def print_sweep(results):
+def print_sweep(results, where="2 ranks"):
     names = list(results)
-    print("\nall-reduce, fp32, 2 ranks, medians: time, and size / time")
+    print(f"\nall-reduce, fp32, {where}, medians: time, and size / time")
     print("  " + "size".rjust(8) + "".join(name.rjust(30) for name in names))
     for size in results[names[0]]["seconds"]:
         row = "  " + size_text(int(size)).rjust(8)
@@ -261,15 +267,23 @@ def print_sweep(results):
 
 
 def print_bars(sweep):
+    """Ours beside NCCL's own, as times and as processor time."""
     print("\nbars")
-    large, small = str(64 << 20), str(4 << 10)
-    for mine, theirs, bar in [(OURS, BAR_FIRST, "first bar"), (OURS, BAR_GOAL, "goal"),
-                              (OURS_TUNED, BAR_GOAL, "goal, both tuned")]:
-        ratio = sweep[theirs]["seconds"][large] / sweep[mine]["seconds"][large]
-        print(f"  64 MiB, {mine} against {theirs} ({bar}): {ratio:.2f}x")
-    ratio = sweep[OURS]["seconds"][small] / sweep[BAR_FIRST]["seconds"][small]
-    print(f"  4 KiB, {OURS} against {BAR_FIRST}: {ratio:.2f}x the time")
+    for mine, theirs in [(OURS, BAR_FIRST), (OURS, BAR_GOAL), (OURS_TUNED, BAR_GOAL)]:
+        if mine in sweep and theirs in sweep:
+            print_ratios(mine, sweep[mine], theirs, sweep[theirs])
     print("", flush=True)
+
+
+def print_ratios(mine, ours, theirs, peer):
+    for what, per in [("seconds", "time"), ("processor_seconds", "processor time")]:
+        ratios = [f"{size_text(int(size))} {ours[what][size] / peer[what][size]:.2f}x"
+                  for size in ours[what] if peer[what][size] > 0]
+        print(f"  {per}, {mine} / {theirs}: {', '.join(ratios)}")
+    ratios = [f"{name} {seconds / peer['others'][name]:.2f}x"
+              for name, seconds in ours.get("others", {}).items()]
+    if ratios:
+        print(f"  time of 64 MiB, {mine} / {theirs}: {', '.join(ratios)}")
 
 
 def check_transport(run, found, name):
@@ -281,22 +295,49 @@ def check_transport(run, found, name):
             "\n".join(line for line in found["log"].splitlines() if "NET" in line)[-2000:]))
 
 
-def sweep_all(run, mrc, report):
+def medians(rounds):
+    return {key: statistics.median(one[key] for one in rounds) for key in rounds[0]}
+
+
+def take_turns(run, settings, name, mode, report, **options):
     """Several rounds in turn, since the first minutes of a virtual machine are its slowest."""
-    settings = {OURS: mrc, BAR_FIRST: SOCKET, OURS_TUNED: {**mrc, **TUNED_MRC}, BAR_GOAL: TUNED}
-    rounds = {name: [] for name in settings}
-    for number in range(1, SWEEP_ROUNDS + 1):
-        for name, variables in settings.items():
-            found = run_ranks(run, f"bench {name} {number}", "bench", variables)
+    rounds = {transport: [] for transport in settings}
+    for number in range(1, ROUNDS + 1):
+        for transport, variables in settings.items():
+            found = run_ranks(run, f"{name} {transport} {number}", mode, variables, **options)
             check_transport(run, found, variables["NCCL_NET"])
-            rounds[name].append(found["seconds"])
+            rounds[transport].append(found)
             report["nccl"], report["torch"] = found["nccl"], found["torch"]
-        run.say(f"round {number} of {SWEEP_ROUNDS}: collectives right, sweep measured")
-    sweep = report["sweep"] = {
-        name: {"rounds": found, "seconds": {size: statistics.median(one[size] for one in found)
-                                            for size in found[0]}}
-        for name, found in rounds.items()}
+        run.say(f"{name}, round {number} of {ROUNDS}: collectives right, sweep measured")
+    kinds = [kind for kind in ["seconds", "processor_seconds", "others"] if kind in found]
+    return {transport: {"rounds": [{kind: one[kind] for kind in kinds} for one in found],
+                        **{kind: medians([one[kind] for one in found]) for kind in kinds}}
+            for transport, found in rounds.items()}
+
+
+def sweep_all(run, mrc, report):
+    settings = {OURS: mrc, BAR_FIRST: SOCKET, OURS_TUNED: {**mrc, **TUNED_MRC}, BAR_GOAL: TUNED}
+    sweep = report["sweep"] = take_turns(run, settings, "two ranks", "bench", report)
     print_sweep(sweep)
+    print_bars(sweep)
+
+
+def sweep_ranks(run, mrc, report):
+    settings = {OURS: mrc, BAR_FIRST: SOCKET}
+    sweep = report["ranks"] = take_turns(run, settings, f"{MANY_RANKS} ranks", "short", report,
+                                         ranks=MANY_RANKS)
+    print_sweep(sweep, f"{MANY_RANKS} ranks")
+    print_bars(sweep)
+
+
+def sweep_processors(run, mrc, report):
+    """As a container with a share of the machine has it."""
+    settings = {OURS: mrc, BAR_FIRST: SOCKET}
+    allowed = sorted(os.sched_getaffinity(0))[:FEW_PROCESSORS]
+    prefix = ["taskset", "-c", ",".join(str(processor) for processor in allowed)]
+    where = f"2 ranks on {len(allowed)} processors"
+    sweep = report["processors"] = take_turns(run, settings, where, "short", report, prefix=prefix)
+    print_sweep(sweep, where)
     print_bars(sweep)
 
 
@@ -353,8 +394,10 @@ def everything(run, options, report):
     switch = PortSwitch(run, folder)
     status = 0
     try:
-        if "sweep" in steps:
-            sweep_all(run, mrc, report)
+        for name, step in [("sweep", sweep_all), ("ranks", sweep_ranks),
+                           ("processors", sweep_processors)]:
+            if name in steps:
+                step(run, mrc, report)
         for name, step in [("train", train_both), ("cut", cut_one)]:
             try:
                 if name in steps:
@@ -412,7 +455,7 @@ def main():
                         help="build there and keep it, instead of in a directory that goes again")
     parser.add_argument("--build-only", action="store_true", help="stop after the build")
     options = parser.parse_args()
-    report = {"schema": "openmrc-pytorch", "version": 1,
+    report = {"schema": "openmrc-pytorch", "version": 2,
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")}
     status = 0
     with tempfile.TemporaryDirectory(prefix="openmrc-pytorch-") as directory:

@@ -1,12 +1,14 @@
-"""One rank of the PyTorch examples; run.py starts two of them.
+"""One rank of the PyTorch examples; run.py starts them.
 
 Usage: worker.py MODE RANK RANKS DIRECTORY
 
-Modes: bench (collectives checked, then timed), train (DDP), cut (all-reduces while a port
-is away). Rank 0 writes its findings to DIRECTORY/MODE.json.
+Modes: bench (collectives checked, then timed), short (the same without the longest and the other
+collectives, for many ranks), train (DDP), cut (all-reduces while a port is away). Rank 0 writes
+its findings to DIRECTORY/MODE.json.
 """
 
 import json
+import os
 import pathlib
 import sys
 import time
@@ -18,6 +20,9 @@ import torch.distributed as dist
 KIB = 1 << 10
 MIB = 1 << 20
 SWEEP = [4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB]
+SHORT_SWEEP = [4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB]
+OTHERS_BYTES = 64 * MIB
+WARM_UP = 5
 TRAIN_STEPS = 160
 CUT_SECONDS = 6.0
 CUT_BYTES = 16 * MIB
@@ -50,27 +55,71 @@ def check_collectives(rank, ranks):
     torch.cuda.synchronize()
 
 
-def time_all_reduce(size_bytes):
-    """Median seconds of one all-reduce."""
-    values = torch.ones(size_bytes // 4, device="cuda")
-    rounds = 200 if size_bytes <= 64 * KIB else 40 if size_bytes <= 16 * MIB else 12
+def processor_seconds():
+    """Of all threads but this one, which spins while it waits for the GPU."""
+    total = 0
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        if task.name == str(os.getpid()):
+            continue
+        try:
+            total += int((task / "schedstat").read_text(encoding="ascii").split()[0])
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended
+    return total / 1e9
+
+
+def time_one(operation, rounds):
+    """Median seconds of one, and processor seconds of one, of all ranks together."""
     samples = []
-    for index in range(rounds + 5):
+    for index in range(rounds + WARM_UP):
+        if index == WARM_UP:
+            spent = processor_seconds()
         torch.cuda.synchronize()
         start = time.perf_counter()
-        dist.all_reduce(values)
+        operation()
         torch.cuda.synchronize()
-        if index >= 5:
+        if index >= WARM_UP:
             samples.append(time.perf_counter() - start)
-        values.fill_(1.0)
+    total = torch.tensor([(processor_seconds() - spent) / rounds], device="cuda")
+    dist.all_reduce(total)
     samples.sort()
-    return samples[len(samples) // 2]
+    return samples[len(samples) // 2], total.item()
+
+
+def time_all_reduce(size_bytes):
+    values = torch.zeros(size_bytes // 4, device="cuda")
+    rounds = 200 if size_bytes <= 64 * KIB else 40 if size_bytes <= 16 * MIB else 12
+    return time_one(lambda: dist.all_reduce(values), rounds)
+
+
+def time_others(rank):
+    """Collectives that move data one way, or between all."""
+    values = torch.zeros(OTHERS_BYTES // 4, device="cuda")
+    received = torch.empty_like(values)
+
+    def send():
+        if rank == 0:
+            dist.send(values, dst=1)
+        elif rank == 1:
+            dist.recv(values, src=0)
+    operations = {"send": send, "broadcast": lambda: dist.broadcast(values, src=0),
+                  "all_to_all": lambda: dist.all_to_all_single(received, values)}
+    return {name: time_one(operation, 12)[0] for name, operation in operations.items()}
+
+
+def sweep(rank, ranks, sizes):
+    check_collectives(rank, ranks)
+    timings = {str(size): time_all_reduce(size) for size in sizes}
+    return {"checked": True, "seconds": {size: one[0] for size, one in timings.items()},
+            "processor_seconds": {size: one[1] for size, one in timings.items()}}
 
 
 def bench(rank, ranks, _directory):
-    check_collectives(rank, ranks)
-    timings = {str(size): time_all_reduce(size) for size in SWEEP}
-    return {"checked": True, "seconds": timings}
+    return {**sweep(rank, ranks, SWEEP), "others": time_others(rank)}
+
+
+def short(rank, ranks, _directory):
+    return sweep(rank, ranks, SHORT_SWEEP)
 
 
 def train(rank, _ranks, directory):
@@ -117,7 +166,8 @@ def main():
     store = f"file://{directory}/{mode}.store"
     dist.init_process_group("nccl", init_method=store, rank=rank, world_size=ranks,
                             device_id=torch.device("cuda", 0))
-    findings = {"bench": bench, "train": train, "cut": cut}[mode](rank, ranks, directory)
+    findings = {"bench": bench, "short": short, "train": train, "cut": cut}[mode](
+        rank, ranks, directory)
     findings["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
     findings["torch"] = torch.__version__
     dist.barrier()
