@@ -110,8 +110,10 @@ void Journal::commit() {
   // Of the others nothing is left on the device. They go first: were they to outlive the rename,
   // what somebody else may create under their ids would be taken for ours.
   for (const unsigned number : begun())
-    if (number != current_) std::filesystem::remove(directory_ + begun_name(number), error);
-  check(directory_, error);
+    if (number != current_) {
+      std::filesystem::remove(directory_ + begun_name(number), error);
+      check(directory_ + begun_name(number), error);
+    }
   std::filesystem::rename(from, to, error);
   check(to, error);
   current_ = 0;

@@ -9,7 +9,8 @@
 
 namespace mrc::controller {
 
-// Every step is one rename, so that a process killed between any two of them forgets nothing.
+// Files are put in place by renaming, and old ones removed only when the device has nothing of
+// theirs any more: a process killed at any moment forgets nothing.
 class Journal {
  public:
   // In the device's directory.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "base/planted_bug.h"
 #include "base/types.h"
@@ -51,8 +50,8 @@ class RttEstimator {
       sample = most;
     }
     if (!has_sample_) {
-      const bool first = !std::exchange(was_late_, true);
-      if (!too_late || !first || MRC_BUG(kLateFirstAnswerStays)) start(sample);
+      if (!too_late || was_late_ || MRC_BUG(kLateFirstAnswerStays)) return start(sample);
+      was_late_ = true;
       return;
     }
     const DurationNs error = sample > smoothed_ ? sample - smoothed_ : smoothed_ - sample;
