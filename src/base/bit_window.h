@@ -35,9 +35,15 @@ class BitWindow {
     words_[word(seq, lane)] &= ~(std::uint64_t{1} << (seq & 63));
   }
 
+  // Sets `count` bits (at most 64) from `seq` on.
+  void set_run(std::uint64_t seq, unsigned count, unsigned lane = 0) {
+    const unsigned shift = seq & 63;
+    words_[word(seq, lane)] |= run_of(count) << shift;
+    if (shift + count > 64) words_[word(seq + 64, lane)] |= run_of(count) >> (64 - shift);
+  }
   // Clears `count` bits (at most 64) from `seq` on, in all lanes.
   void clear_run(std::uint64_t seq, unsigned count) {
-    const std::uint64_t run = count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+    const std::uint64_t run = run_of(count);
     const unsigned shift = seq & 63;
     clear_in_lanes(seq, run << shift);
     if (shift + count > 64) clear_in_lanes(seq + 64, run >> (64 - shift));
@@ -66,6 +72,9 @@ class BitWindow {
   std::size_t memory_bytes() const { return words_.memory_bytes(); }
 
  private:
+  static std::uint64_t run_of(unsigned count) {
+    return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+  }
   void clear_in_lanes(std::uint64_t seq, std::uint64_t bits) {
     const std::size_t first = word(seq, 0);
     for (unsigned lane = 0; lane < kLanes; ++lane)

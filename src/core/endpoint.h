@@ -7,6 +7,8 @@
 //   on_timer(now)                     time passed; call it no later than next_deadline()
 //   post_send / post_receive          work from the program
 //   next_packet(now, free_ports)      what to send next; repeat until it says there is nothing
+//   next_run, on_run                  the same for packets in a row of one message and path, which
+//                                     cost little more together than one of them alone
 //   next_deadline()                   when to call on_timer, whatever else happens
 //   next_completion / next_event      results
 //
@@ -62,6 +64,7 @@ struct Placement {
 struct RxResult {
   DropReason drop = DropReason::kNone;
   Placement placement;
+  unsigned taken = 1;  // packets of a run that this is about
 };
 
 // An EV probe sent for a controller, outside any queue pair. Its path is one entropy value, and as
@@ -143,6 +146,10 @@ class Endpoint {
 
   // The packet path.
   RxResult on_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
+  // The first packets of a run of `count` that came together: what on_packet would say of each, had
+  // they come one by one at this time. Takes as many in one step as nothing needs to be said of;
+  // their payload is placed in one piece. The caller comes again with those that are left.
+  RxResult on_run(TimeNs now, const Arrival& arrival, const wire::Packet& packet, unsigned count);
   // A packet that failed its ICRC on arrival: nothing in it is trusted, but a path that keeps
   // corrupting packets of a live queue pair is reported to its sender.
   void on_corrupt_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet);
@@ -150,6 +157,9 @@ class Endpoint {
   void count_drop(DropReason reason);
   void on_timer(TimeNs now);
   bool next_packet(TimeNs now, PortMask free_ports, TxPacket& out);
+  // Up to `most` packets, where these are a run: exactly those that as many calls of next_packet
+  // with the same time and ports would give.
+  bool next_run(TimeNs now, PortMask free_ports, unsigned most, TxPacket& out);
   // How many new packets of a queue pair leave in a row on one path, and how many such packets its
   // turn lasts. 1 sprays packet by packet; more is for callers to whom packets on one path come
   // cheaper together. Takes effect with the next packet; at most kMaxSprayQuantum.

@@ -60,11 +60,11 @@ struct Endpoint::Impl {
 
   // endpoint_rx.cc
   RxResult on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
+  unsigned take_more(TimeNs now, const Arrival& arrival, const wire::Packet& first, unsigned most);
   DropReason on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp);
   void refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet, Qp& qp,
                      Psn psn);
   void check_reverse_path(TimeNs now, Qp& qp);
-  void note_question(Qp& qp);
   DropReason on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp);
   void settle_result(Qp& qp, const Requester::Outcome& result);
   DropReason dispatch(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
@@ -92,10 +92,10 @@ struct Endpoint::Impl {
   bool next_from_qps(TimeNs now, PortMask free_ports, TxPacket& out);
   void prefer_fitting_qp(PortMask free_ports);
   SendOutcome try_send(TimeNs now, PortMask free_ports, Qp& qp, TxPacket& out);
+  unsigned continue_run(TimeNs now, PortMask free_ports, unsigned most, const TxPacket& first);
   void unpark(Qp& qp) {
     if (scheduler.is_parked(qp.slot)) scheduler.unpark(qp.slot, qp.group->waiting);
   }
-  void count_sent(const TxPacket& out);
 
   // endpoint_ops.cc
   void apply_ports(Qp& qp);

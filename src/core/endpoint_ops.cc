@@ -197,7 +197,9 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
     if (slot == kNoSlot) return DropReason::kWrongSource;
-    if (ports.hear(slot, now, id, PortMask(request.port_status))) report_ports_of(slot);
+    const PortStatus::Word word = ports.hear(slot, now, id, PortMask(request.port_status));
+    if (word == PortStatus::Word::kOld) return DropReason::kStaleFeedback;
+    if (word == PortStatus::Word::kNewPorts) report_ports_of(slot);
   }
   ControlEntry entry;
   entry.kind = ControlEntry::Kind::kEndpointResponse;

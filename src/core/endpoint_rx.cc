@@ -10,6 +10,15 @@ namespace {
 constexpr unsigned kAnswersInDoubt = 16;
 constexpr DurationNs kMinReverseCheckNs = 20 * kMicrosecondNs;
 
+// The peer asks for what it was told: our answers may get lost, on the paths of this queue pair, so
+// that no other can check them in its place.
+void note_question(Qp& qp) {
+  qp.paths->on_asked_again();
+  // One at a time: a peer that does the same must not keep both asking for ever.
+  if (qp.paths->answers_in_doubt() && !qp.requester.probe_pending())
+    qp.requester.check_reverse_path();
+}
+
 }  // namespace
 
 RxResult Endpoint::on_packet(TimeNs now, const Arrival& arrival, const wire::Packet& packet) {
@@ -18,6 +27,16 @@ RxResult Endpoint::on_packet(TimeNs now, const Arrival& arrival, const wire::Pac
   RxResult result;
   result.drop = e.dispatch(now, arrival, packet, result);
   ++e.counters.drops[static_cast<std::size_t>(result.drop)];
+  return result;
+}
+
+RxResult Endpoint::on_run(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
+                          unsigned count) {
+  RxResult result = on_packet(now, arrival, packet);
+  if (count == 1 || result.drop != DropReason::kNone) return result;
+  const unsigned more = impl_->take_more(now, arrival, packet, count - 1);
+  result.taken += more;
+  result.placement.length += more * arrival.payload_length;
   return result;
 }
 
@@ -83,6 +102,31 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
   return result;
 }
 
+// Packets of a run behind `first`, which has just been taken: where nothing about them differs from
+// it but their place, what was decided for it holds for them.
+unsigned Endpoint::Impl::take_more(TimeNs now, const Arrival& arrival, const wire::Packet& first,
+                                   unsigned most) {
+  const wire::Bth& bth = first.bth;
+  const bool plain = bth.opcode == wire::Opcode::kWriteMiddle && !bth.retransmission &&
+                     !bth.ack_request && !arrival.congestion_experienced;
+  if (!plain) return 0;
+  Qp& qp = *find(bth.destination);
+  const bool port_known =
+      ports.ours().contains(arrival.port) && ports.of_peer(qp.peer).contains(arrival.port);
+  if (!port_known || !qp.responder.started()) return 0;
+  const unsigned count = qp.responder.continue_run(arrival, first, most, memory, qp.config.domain);
+  if (count == 0) return 0;
+  PortCounters& traffic = counters.ports[static_cast<std::size_t>(arrival.port) - 1];
+  traffic.packets_received += count;
+  traffic.bytes_received +=
+      std::uint64_t{count} * wire::nominal_size(first, arrival.payload_length);
+  counters.drops[static_cast<std::size_t>(DropReason::kNone)] += count;
+  qp.paths->on_peer_progress(count);
+  check_reverse_path(now, qp);
+  after_receive(qp);
+  return count;
+}
+
 // A peer that goes on talking to a failed queue pair hears so. A probe has no PSN of its own and is
 // answered with the cumulative one, which its sender can check.
 void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
@@ -91,15 +135,6 @@ void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wir
   queue_answer(
       now, arrival, packet, qp,
       {.kind = AnswerKind::kNack, .psn = psn, .reason = wire::NackReason::kUnexpectedEvent});
-}
-
-// The peer asks for what it was told: our answers may get lost, on the paths of this queue pair, so
-// that no other can check them in its place.
-void Endpoint::Impl::note_question(Qp& qp) {
-  qp.paths->on_asked_again();
-  // One at a time: a peer that does the same must not keep both asking for ever.
-  if (qp.paths->answers_in_doubt() && !qp.requester.probe_pending())
-    qp.requester.check_reverse_path();
 }
 
 // One probe per round trip and peer, whichever of its queue pairs it falls to.

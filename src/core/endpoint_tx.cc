@@ -29,10 +29,20 @@ void ask_for_answer(TxPacket& out) {
   if (wire::is_write(out.packet.bth.opcode)) out.packet.bth.ack_request = true;
 }
 
+void count_sent(PortCounters& port, const TxPacket& out) {
+  port.packets_sent += out.run;
+  port.bytes_sent += std::uint64_t{out.run} * wire::nominal_size(out.packet, out.payload_length);
+}
+
 }  // namespace
 
 bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
+  return next_run(now, free_ports, 1, out);
+}
+
+bool Endpoint::next_run(TimeNs now, PortMask free_ports, unsigned most, TxPacket& out) {
   Impl& e = *impl_;
+  out.run = 1;
   const PortMask usable =
       free_ports &
       (MRC_BUG(kSendsOnDownPort) ? PortMask::first(e.config.port_count) : e.ports.ours());
@@ -42,7 +52,8 @@ bool Endpoint::next_packet(TimeNs now, PortMask free_ports, TxPacket& out) {
       !e.next_from_qps(now, usable, out)) {
     return false;
   }
-  e.count_sent(out);
+  if (most > 1) out.run += e.continue_run(now, usable, most - 1, out);
+  count_sent(e.counters.ports[static_cast<std::size_t>(out.port) - 1], out);
   return true;
 }
 
@@ -66,12 +77,6 @@ void Endpoint::Impl::address(const Qp& qp, TxPacket& out) {
   out.entropy = path.entropy;
   out.profile = qp.own_profile ? nullptr : qp.init.ev_profile;
   if (qp.own_profile) out.ev = kNoEv;
-}
-
-void Endpoint::Impl::count_sent(const TxPacket& out) {
-  PortCounters& port = counters.ports[static_cast<std::size_t>(out.port) - 1];
-  ++port.packets_sent;
-  port.bytes_sent += wire::nominal_size(out.packet, out.payload_length);
 }
 
 // --- Answers ---
@@ -280,6 +285,30 @@ SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, Tx
   address(qp, out);
   scheduler.charge(std::max<std::uint32_t>(out.payload_length, 1));
   return outcome;
+}
+
+// How many packets of the same queue pair would follow `first` in any case, for which nobody else
+// would be asked and nothing be decided. The last packet of a turn is not among them: it may have
+// to ask for an answer. Takes them as sent.
+unsigned Endpoint::Impl::continue_run(TimeNs now, PortMask free_ports, unsigned most,
+                                      const TxPacket& first) {
+  const bool others_first = !control.empty() || ports.to_tell().any() || ports.to_ask().any() ||
+                            endpoint_probes_unsent > 0;
+  if (others_first || scheduler.empty()) return 0;
+  Qp& qp = *qps[scheduler.front()];
+  const std::uint32_t used = scheduler.used_bytes(qp.slot);
+  const bool has_turn = qp.config.number == first.local_qp && used > 0;
+  if (!has_turn || !(qp.paths->planes_in_use() - free_ports).empty()) return 0;
+  const std::uint32_t left = kTurnBytes * spray_quantum - 1 - used;
+  most =
+      std::min({most, left / std::max(first.payload_length, 1U), qp.paths->may_stay(free_ports)});
+  const unsigned count = most == 0 ? 0 : qp.requester.continue_run(now, first, most);
+  if (count == 0) return 0;
+  qp.paths->stay(count);
+  scheduler.charge(count * first.payload_length);
+  for (unsigned i = 0; i < count; ++i)
+    scheduler.wake_first(qp.group->waiting);
+  return count;
 }
 
 }  // namespace mrc::core

@@ -175,7 +175,9 @@ void Requester::settle(TimeNs now, Sequence seq, const PacketRecord& packet, Cop
     } else if (too_early) {
       note_spurious(packet, now);
     }
-    if (!MRC_BUG(kInFlightLeaks)) links_.cc->on_left_network(packet.nominal_bytes);
+    if (packet.counted && !MRC_BUG(kInFlightLeaks)) {
+      links_.cc->on_left_network(packet.nominal_bytes);
+    }
     settled_bytes_ += packet.nominal_bytes;
   }
   // After a wrong result on the path is taken back: then it is not lost, but late it is.
@@ -241,11 +243,12 @@ Requester::Outcome Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   }
   note_feedback(now);
   const bool trimmed = nack.reason == wire::NackReason::kTrimmed;
-  if (trimmed) links_.paths->on_trimmed(packet.ev);
+  if (trimmed) links_.paths->on_marked(packet.ev);
   if (trimmed || nack.reason == wire::NackReason::kTrimmedLastHop) {
     window_->note_life(packet.ev, now);
     queue_resend(now, seq, ResendReason::kTrimmed);
-    links_.cc->on_trim(now, packet.nominal_bytes, !trimmed);
+    const bool is_nothing = MRC_BUG(kUncountedTrimsAreEmpty) && !packet.counted;
+    links_.cc->on_trim(now, is_nothing ? 0 : packet.nominal_bytes, !trimmed);
   } else {
     queue_resend(now, seq, ResendReason::kNotTaken);
   }

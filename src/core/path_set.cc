@@ -37,10 +37,8 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
 
 EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {
   stay_left_ = static_cast<std::uint16_t>(std::min<unsigned>(stay_left_, quantum - 1));
-  if (stay_left_ > 0 && avoid == kNoEv && can_stay(free_ports)) {
-    --stay_left_;
-    count(stay_ev_, &EvCounters::sent);
-    rotation_.use_again(stay_ev_);
+  if (avoid == kNoEv && may_stay(free_ports) > 0) {
+    stay(1);
     return stay_ev_;
   }
   if (MRC_BUG(kPathIgnoresAvoid)) avoid = kNoEv;
@@ -60,10 +58,18 @@ EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {
   return MRC_BUG(kPathSkipNeverRevives) ? kNoEv : use(rotation_.beside(avoid));
 }
 
-// Whether the EV of the last packet is as good as it was then.
-bool PathSet::can_stay(PortMask free_ports) const {
-  return (free_ports & planes_in_use()).contains(profile_->port(stay_ev_)) &&
-         rotation_.is_good(stay_ev_) && rotation_.is_active(stay_ev_);
+void PathSet::stay(unsigned packets) {
+  stay_left_ = static_cast<std::uint16_t>(stay_left_ - packets);
+  count(stay_ev_, &EvCounters::sent, packets);
+  rotation_.use_again(stay_ev_, packets);
+}
+
+// None unless the EV of the last packet is as good as it was then.
+unsigned PathSet::may_stay(PortMask free_ports) const {
+  if (stay_left_ == 0) return 0;
+  const bool good = (free_ports & planes_in_use()).contains(profile_->port(stay_ev_)) &&
+                    rotation_.is_good(stay_ev_) && rotation_.is_active(stay_ev_);
+  return good ? stay_left_ : 0;
 }
 
 // At the floor paths are in use that nobody has heard of for long, and in a rotation of two a
@@ -110,8 +116,6 @@ void PathSet::on_marked(EvIndex ev) {
   count(ev, &EvCounters::marked);
   skip(ev, 1);
 }
-
-void PathSet::on_trimmed(EvIndex ev) { on_marked(ev); }
 
 void PathSet::on_late(EvIndex ev, std::uint32_t packets) {
   const unsigned turns = packets / std::max<unsigned>(rotation_.in_use_count(), 1);

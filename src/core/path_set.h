@@ -68,6 +68,9 @@ class PathSet {
   // usable path. Never `avoid` while another usable EV exists there. Counts the packet. Up to
   // `quantum` new packets in a row stay on one EV while it is good; 1 = spray packet by packet.
   EvIndex choose(PortMask free_ports, EvIndex avoid, unsigned quantum = 1);
+  // So many more packets would stay on the EV of the last one; and so many do.
+  unsigned may_stay(PortMask free_ports) const;
+  void stay(unsigned packets);
   // Whether the plane whose turn it is can send: of two queue pairs this one should get the port.
   bool wants_one_of(PortMask free_ports) const {
     const PortMask planes = planes_in_use();
@@ -88,13 +91,12 @@ class PathSet {
   void on_marked(EvIndex ev);
   // An answer came late by the time in which so many packets left, on all paths.
   void on_late(EvIndex ev, std::uint32_t packets);
-  void on_trimmed(EvIndex ev);
   void on_lost(EvIndex ev, TimeNs now);
   void on_always_skip(EvIndex ev, TimeNs now);
   void on_delivered(EvIndex ev);  // a data packet on it was acknowledged
   // The peer asked for what it was told before, as if no answer had come; or sent something new.
   void on_asked_again() { reverse_.on_asked_again(); }
-  void on_peer_progress() { reverse_.on_peer_progress(); }
+  void on_peer_progress(unsigned packets = 1) { reverse_.on_peer_progress(packets); }
   void on_probe_sent(EvIndex ev, TimeNs now);  // schedules the next one
   // Stands for on_marked too. Answers beyond one per probe sent are ignored while the EV is bad.
   void on_probe_answered(EvIndex ev, bool marked, TimeNs now);
@@ -131,12 +133,11 @@ class PathSet {
 
  private:
   // Choosing.
-  bool can_stay(PortMask free_ports) const;
   bool prefers_confirmed(PortMask candidates, EvIndex avoid) const;
   bool passes_over(EvIndex ev, PortMask others, EvIndex avoid);
   EvIndex use(EvIndex ev);
-  void count(EvIndex ev, std::uint32_t EvCounters::*counter) {
-    if (counts_evs()) ++(counters_[static_cast<std::size_t>(ev)].*counter);
+  void count(EvIndex ev, std::uint32_t EvCounters::*counter, unsigned packets = 1) {
+    if (counts_evs()) counters_[static_cast<std::size_t>(ev)].*counter += packets;
   }
 
   // Leaving and coming back.

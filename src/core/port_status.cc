@@ -47,7 +47,7 @@ std::uint32_t DuePeers::next(std::uint32_t from) const {
 PortStatus::PortStatus(unsigned ports, unsigned peers, std::uint16_t first_id)
     : all_(PortMask::first(ports)),
       ours_(all_),
-      next_id_(first_id),
+      first_id_(first_id),
       peers_(peers),
       to_tell_(peers),
       to_ask_(peers),
@@ -68,21 +68,25 @@ void PortStatus::believe(std::uint32_t peer, PortMask ports) {
   to_ask_.set(peer, false);
 }
 
-bool PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask ports) {
+PortStatus::Word PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id,
+                                  PortMask ports) {
   Peer& known = peers_[peer];
-  if (known.heard && static_cast<std::int16_t>(id - known.heard_id) <= 0) {
-    known.repeated = known.repeated || id == known.heard_id;
-    return false;
+  const auto ahead = static_cast<std::int16_t>(id - known.heard_id);
+  if (known.heard && ahead <= 0) {
+    known.repeated = known.repeated || ahead == 0;
+    return ahead == 0 || MRC_BUG(kAnswersOldPortStatus) ? Word::kKnown : Word::kOld;
   }
+  const bool same = (ports & all_) == (known.ports & all_);
   known.heard = true;
   known.repeated = false;
   known.heard_at = now;
   known.heard_id = id;
+  if (same) return Word::kKnown;
   known.questions = 0;
   to_ask_.set(peer, false);
   questions_.set(peer, MRC_BUG(kNeverAsksDownPorts) ? kNever : now + kFirstQuestionNs);
   believe(peer, ports);
-  return true;
+  return Word::kNewPorts;
 }
 
 bool PortStatus::hear_through(std::uint32_t peer, TimeNs now, PortId port, DurationNs in_transit) {
@@ -110,7 +114,8 @@ bool PortStatus::forget_old(std::uint32_t peer, TimeNs now, bool others) {
 
 void PortStatus::announce(std::uint32_t peer) {
   Peer& told = peers_[peer];
-  told.id = next_id_++;
+  told.id = told.any_id ? static_cast<std::uint16_t>(told.id + 1) : first_id_;
+  told.any_id = true;
   told.pending = true;
   told.tries = 0;
   retries_.set(peer, kNever);
@@ -165,6 +170,9 @@ void PortStatus::remove(std::uint32_t peer) {
   to_ask_.set(peer, false);
   retries_.set(peer, kNever);
   questions_.set(peer, kNever);
+  const Peer& gone = peers_[peer];
+  if (gone.any_id && static_cast<std::int16_t>(gone.id - first_id_) >= 0)
+    first_id_ = static_cast<std::uint16_t>(gone.id + 1);
   peers_[peer] = {};
 }
 

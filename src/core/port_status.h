@@ -4,7 +4,9 @@
 // way to it. News are told again after 20 us, then 40 us, doubling to 5 ms, until the peer answers;
 // after 256 tries, which is more than a second, the distance grows to 1.3 s: a peer that was
 // restarted without our queue pair never answers.
-// Ids tell newer from older: a peer takes only what is newer than what it has.
+// Ids tell newer from older: a peer takes only what is newer than what it has, and answers nothing
+// older. Each peer has ids of its own, so that what others are told makes none of them old: a
+// counter for all had turned half round for a quiet peer after 32,768 announcements to others.
 //
 // A port that a peer calls down is asked about after 10 ms, then 20 ms, doubling to 1.3 s. What was
 // said may be a copy of what an earlier incarnation of the peer said, which nobody takes back, and
@@ -50,8 +52,13 @@ class PortStatus {
   // --- What a peer says
 
   PortMask of_peer(std::uint32_t peer) const { return peers_[peer].ports; }
-  // False when it is no news.
-  bool hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask ports);
+  // What its word is worth.
+  enum class Word : std::uint8_t {
+    kOld,      // it has said something else since: for nobody
+    kKnown,    // it says what we know, maybe once more: it waits for an answer
+    kNewPorts  // other ports are up than we thought
+  };
+  Word hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask ports);
   // It has said the same again: our answer may have been lost.
   bool repeats_itself(std::uint32_t peer) const { return peers_[peer].repeated; }
   // Something came in through a port that the peer called down. It shows that the port is up,
@@ -99,7 +106,8 @@ class PortStatus {
     TimeNs heard_at = 0;
     TimeNs told_at = 0;
     std::uint16_t heard_id = 0;
-    std::uint16_t id = 0;
+    std::uint16_t id = 0;  // of our last word
+    bool any_id = false;
     bool heard = false;
     bool repeated = false;
     bool pending = false;  // told, or to be told, and not answered
@@ -112,7 +120,7 @@ class PortStatus {
 
   PortMask all_;
   PortMask ours_;
-  std::uint16_t next_id_;
+  std::uint16_t first_id_;  // for a peer that is new here, behind all for one that was before
   FixedArray<Peer> peers_;
   DuePeers to_tell_;
   DuePeers to_ask_;

@@ -157,11 +157,6 @@ bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
   return in_flight + nominal_bytes > window || window < setup_.sack_threshold_bytes;
 }
 
-void Requester::commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes) {
-  window_->append(now, ev, nominal_bytes);
-  messages_.note_sent(window_->next());
-}
-
 SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
                                  unsigned quantum, TxPacket& out) {
   if (!started_ || retry_.gave_room()) return SendOutcome::kIdle;
@@ -197,10 +192,39 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
     window_->resend(seq, now, out.ev, nominal, links_.paths->profile().differ(last_ev, out.ev));
     ++links_.counters->retransmitted;
   } else {
-    commit_new(now, out.ev, nominal);
+    window_->append(now, out.ev, nominal);
+    messages_.note_sent(window_->next());
   }
   count_data(now, out.payload_length, nominal);
   return SendOutcome::kSent;
+}
+
+unsigned Requester::continue_run(TimeNs now, const TxPacket& first, unsigned most) {
+  const wire::Bth& bth = first.packet.bth;
+  const bool plain = bth.opcode == wire::Opcode::kWriteMiddle && !bth.retransmission &&
+                     !bth.ack_request && first.payload_length == setup_.path_mtu;
+  if (!plain || probe_wanted() || window_->to_resend() > 0) return 0;
+  CongestionController& cc = *links_.cc;
+  const std::int64_t nominal = full_packet_bytes_;
+  const std::int64_t room = cc.window_bytes() - cc.in_flight_bytes() - nominal;
+  // The last of a message, of the window or of the records asks for an answer.
+  const Sequence end = std::min({messages_.at(messages_.next()).end(), window_end(),
+                                 window_->next() + window_->free_records()}) -
+                       1;
+  if (room < nominal || window_->next() >= end) return 0;
+  const std::uint64_t count = std::min(
+      {std::uint64_t{most}, end - window_->next(), static_cast<std::uint64_t>(room / nominal)});
+  unsigned sent = 0;
+  while (sent < count && cc.next_send() <= now) {
+    window_->append(now, first.ev, full_packet_bytes_);
+    cc.on_sent(nominal);
+    cc.on_packet_sent(now, nominal);
+    ++sent;
+  }
+  messages_.note_sent(window_->next());
+  links_.counters->data_sent += sent;
+  links_.counters->bytes_sent += std::uint64_t{sent} * setup_.path_mtu;
+  return sent;
 }
 
 void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal) {
@@ -209,7 +233,7 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
   ++links_.counters->data_sent;
   links_.counters->bytes_sent += payload_length;
   activity_at_ = now;
-  retry_.note_data(now, window_->in_flight_bytes() == nominal);
+  retry_.note_data(now);
 }
 
 // --- Timers ---

@@ -88,6 +88,9 @@ class Requester {
   // PathSet::choose for `quantum`.
   SendOutcome next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp, unsigned quantum,
                         TxPacket& out);
+  // How many of the next `most` packets continue `first`, the last one that was sent, as a run: new
+  // ones that nothing goes before and no answer is asked for. They count as sent on its path.
+  unsigned continue_run(TimeNs now, const TxPacket& first, unsigned most);
   // True when there is something that only needs a window and a path.
   bool wants_to_send() const;
   // A due probe: tail probe, path revival, or reverse path check. `endpoints` names both ends.
@@ -166,7 +169,6 @@ class Requester {
   Sequence window_end() const { return window_->oldest() + window_psns_; }
   void build_write(const Message& m, std::uint64_t number, Sequence seq, TxPacket& out) const;
   bool wants_answer(Sequence seq, std::int64_t nominal_bytes) const;
-  void commit_new(TimeNs now, EvIndex ev, std::uint32_t nominal_bytes);
   void count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal);
   EvIndex choose_probe_ev(TimeNs now, PortMask free_ports, bool& checks_path);
   std::uint64_t unfinished_message_with(Sequence seq) const {

@@ -72,9 +72,12 @@ void Requester::queue_resend(TimeNs now, Sequence seq, ResendReason reason) {
   const PacketRecord packet = window_->record(seq);
   window_->queue_resend(seq, reason);
   if (MRC_BUG(kForgetsLostPackets)) window_->acknowledge(seq);
-  links_.cc->on_left_network(packet.nominal_bytes);
+  // What a backing-off queue pair lost after it gave its room says more of its far end than of the
+  // network; losses are told in the linear intervals before.
+  const std::uint32_t counted_bytes = packet.counted ? packet.nominal_bytes : 0;
+  links_.cc->on_left_network(counted_bytes);
   ++(links_.counters->*traits(reason).counter);
-  if (traits(reason).tells_controller) links_.cc->on_loss(now, packet.nominal_bytes);
+  if (traits(reason).tells_controller) links_.cc->on_loss(now, counted_bytes);
   if (traits(reason).blames_path) links_.paths->on_lost(packet.ev, now);
 }
 

@@ -106,6 +106,35 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
   return DropReason::kNone;
 }
 
+unsigned Responder::continue_run(const Arrival& arrival, const wire::Packet& first, unsigned most,
+                                 const MemoryTable& memory, ProtectionDomain domain) {
+  const auto& write = *std::get_if<wire::Write>(&first.body);
+  const Sequence next = sequence_near(expected_, first.bth.psn) + 1;
+  if (is_send(write) || next < expected_) return 0;
+  const std::uint32_t length = arrival.payload_length;
+  const std::uint32_t credit = std::max(length, kMinSackCredit);
+  const std::uint64_t silent = (setup_->sack_threshold_bytes - bytes_since_sack_) / credit;
+  const auto missing = static_cast<unsigned>(std::countr_zero(bits_.bits64(next, kReceivedLane)));
+  if (missing == 0) return 0;
+  const auto count = static_cast<unsigned>(std::min(
+      {std::uint64_t{most}, silent, std::uint64_t{missing - 1}, expected_ + window_psns_ - next}));
+  const bool allowed =
+      memory.allows_write(domain, write.key, write.address + length, count * length);
+  if (count == 0 || !allowed) return 0;
+  if (next == expected_) {
+    expected_ += count;
+  } else {
+    bits_.set_run(next, count, kReceivedLane);
+    out_of_order_ += count;
+  }
+  highest_ = std::max(highest_, next + count - 1);
+  received_bytes_ += std::uint64_t{count} * wire::nominal_size(first, length);
+  bytes_since_sack_ += count * credit;
+  counters_->data_received += count;
+  counters_->bytes_received += std::uint64_t{count} * length;
+  return count;
+}
+
 // What the packet asks for: consistent with itself, allowed, and within what was agreed.
 DropReason Responder::check_request(const Arrival& arrival, const wire::Packet& packet,
                                     const MemoryTable& memory, ProtectionDomain domain,

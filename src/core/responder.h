@@ -62,6 +62,10 @@ class Responder {
   DropReason on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                       const MemoryTable& memory, ProtectionDomain domain, Placement& placement,
                       Answer& answer);
+  // How many of the next `most` packets of the run that `first`, taken just now, belongs to are
+  // taken without a word: new, allowed, in the window, and closing no gap in it.
+  unsigned continue_run(const Arrival& arrival, const wire::Packet& first, unsigned most,
+                        const MemoryTable& memory, ProtectionDomain domain);
   // The id of the receive that a packet of a send would land in.
   Result<std::uint64_t> receive_of(const wire::Packet& packet) const;
   // A packet of this queue pair came in damaged; true when its path deserves ALWAYS_SKIP.

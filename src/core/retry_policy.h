@@ -45,17 +45,15 @@ class RetryPolicy {
       : timeout_(rts.timeout), linear_(rts.linear_retries), exponential_(rts.exponential_retries) {}
 
   void note_progress(TimeNs now) {
-    interval_began_ = room_since_ = now;
+    interval_began_ = now;
     tries_ = waits_ = 0;
     gave_room_ = false;
   }
   // A question about the work in hand has left, or data. The turn that was waited for has come, and
-  // with it the usual interval. The first that is under way takes the room, maybe long after the
-  // interval began: a port may have come back, or the peer been heard.
+  // with it the usual interval.
   void note_question() { asked_ = true; }
-  void note_data(TimeNs now, bool takes_room) {
+  void note_data(TimeNs now) {
     asked_ = sent_data_ = true;
-    if (takes_room && !MRC_BUG(kLateDataHasNoRoom)) room_since_ = now;
     if (waits_ == 0 || MRC_BUG(kWaitOutlivesTheTurn)) return;
     waits_ = 0;
     interval_began_ = now;
@@ -66,11 +64,13 @@ class RetryPolicy {
   std::uint8_t tries() const { return tries_; }
 
   // When the room in the window goes to others; nothing may be sent from then on until the interval
-  // is over or the peer is heard.
+  // is over or the peer is heard. What leaves later than that, since a port was down or it is one
+  // of many that wait for their turn, holds the room for no time: of 480 queue pairs that back off
+  // each would otherwise keep one that works from sending for an interval.
   TimeNs room_ends(const Pace& pace) const {
     const bool doubled = tries_ > 0 && tries_ >= linear_ && waits_ == 0;
     if (!doubled || gave_room_ || MRC_BUG(kBackoffHoldsTheWindow)) return kNever;
-    return room_since_ + base_ns(pace);
+    return interval_began_ + base_ns(pace);
   }
   void give_room() { gave_room_ = true; }
   bool gave_room() const { return gave_room_; }
@@ -88,7 +88,7 @@ class RetryPolicy {
     const bool heard = standing.heard_at > interval_began_;
     const bool asked = std::exchange(asked_, false);
     const bool sent_data = std::exchange(sent_data_, false);
-    interval_began_ = room_since_ = now;
+    interval_began_ = now;
     gave_room_ = false;
     if (!asked) return Outcome::kNoTry;
     if (standing.waits && heard && !sent_data) {
@@ -119,7 +119,6 @@ class RetryPolicy {
   }
 
   TimeNs interval_began_ = 0;
-  TimeNs room_since_ = 0;
   std::uint8_t timeout_ = 0;
   std::uint8_t linear_ = 0;
   std::uint8_t exponential_ = 0;

@@ -49,8 +49,8 @@ class ReversePaths {
     if (silent_sends_ < kDoubtAfter) ++silent_sends_;
   }
   void on_asked_again();
-  void on_peer_progress() {
-    if (asked_again_ > 0) --asked_again_;
+  void on_peer_progress(unsigned packets = 1) {
+    asked_again_ = packets < asked_again_ ? static_cast<std::uint8_t>(asked_again_ - packets) : 0;
   }
 
   bool in_doubt() const { return hears_nothing() || answers_in_doubt(); }

@@ -212,8 +212,8 @@ std::uint64_t Rotation::least_load() const {
   return max_load_ - std::min(max_load_, kMaxCatchUpPackets);
 }
 
-void Rotation::charge(Plane& plane) {
-  plane.load = std::max(plane.load, least_load()) + 1;
+void Rotation::charge(Plane& plane, unsigned packets) {
+  plane.load = std::max(plane.load, least_load()) + packets;
   max_load_ = std::max(max_load_, plane.load);
 }
 

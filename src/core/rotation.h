@@ -69,8 +69,8 @@ class Rotation {
   EvIndex next(PortId port, EvIndex avoid, Prng& prng);
   // A packet goes out on `ev`, whether it is its turn or not; the turn moves on behind it.
   void use(EvIndex ev);
-  // One more on the EV of the last packet, which keeps its turn.
-  void use_again(EvIndex ev) { charge(plane_of(ev)); }
+  // More on the EV of the last packet, which keeps its turn.
+  void use_again(EvIndex ev, unsigned packets) { charge(plane_of(ev), packets); }
   // `ev` is the only active EV of its plane and unwanted: a backup takes its place, if there is
   // one.
   EvIndex beside(EvIndex ev);
@@ -125,7 +125,7 @@ class Rotation {
 
   void fill_plane(Plane& plane, unsigned begin, unsigned active_evs, Prng& prng);
   std::uint64_t least_load() const;
-  void charge(Plane& plane);
+  void charge(Plane& plane, unsigned packets = 1);
   std::uint16_t find_good(unsigned from, unsigned to, unsigned except) const;
   std::uint16_t after(const Plane& plane, std::uint16_t position) const;
   void swap_positions(unsigned a, unsigned b);

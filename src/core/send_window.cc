@@ -38,6 +38,7 @@ void SendWindow::link(std::uint16_t place, Stored& packet) {
   packet.ev_newer = kNil;
   (on_path.tail == kNil ? on_path.head : record_at(on_path.tail).ev_newer) = place;
   on_path.tail = place;
+  packet.counted = 1;
   ++in_flight_;
   in_flight_bytes_ += packet.nominal_bytes;
 }
@@ -55,7 +56,7 @@ void SendWindow::unlink(Sequence seq, const Stored& packet) {
   if (on_path.tail == place) on_path.tail = before;
   bits_.clear(seq, kOvertakenLane);
   --in_flight_;
-  in_flight_bytes_ -= packet.nominal_bytes;
+  if (packet.counted != 0) in_flight_bytes_ -= packet.nominal_bytes;
 }
 
 std::uint32_t SendWindow::take_record(std::uint16_t place) {
@@ -96,7 +97,7 @@ void SendWindow::resend(Sequence seq, TimeNs now, EvIndex ev, std::uint32_t nomi
 
 std::int64_t SendWindow::uncount_bytes() {
   for (std::uint16_t at = order_.head; at != kNil; at = record_at(at).newer)
-    record_at(at).nominal_bytes = 0;
+    record_at(at).counted = 0;
   return std::exchange(in_flight_bytes_, 0);
 }
 

@@ -50,7 +50,8 @@ enum class PacketState : std::uint8_t { kUnused, kInFlight, kToResend, kAcknowle
 struct PacketRecord {
   TimeNs sent_at = 0;  // last transmission
   std::uint32_t nominal_bytes = 0;
-  EvIndex ev = kNoEv;  // of the last transmission
+  bool counted = true;  // in the bytes in flight
+  EvIndex ev = kNoEv;   // of the last transmission
   PacketState state = PacketState::kUnused;
   // 1; 2: the other one went along another path; kSeveralTransmissions: any.
   std::uint8_t transmissions = 0;
@@ -76,6 +77,7 @@ class SendWindow {
     if (r.state == PacketState::kUnused) return {.state = PacketState::kAcknowledged};
     return {.sent_at = sent_at(r),
             .nominal_bytes = r.nominal_bytes,
+            .counted = r.counted != 0,
             .ev = EvIndex{r.ev},
             .state = r.state,
             .transmissions = static_cast<std::uint8_t>(r.transmissions),
@@ -176,13 +178,14 @@ class SendWindow {
     std::uint16_t transmissions : 2 = 0;
     std::uint16_t nominal_bytes : 14 = 0;
     PacketState state : 2 = PacketState::kUnused;
-    std::uint16_t ev : 12 = 0;
+    std::uint16_t ev : 11 = 0;
+    std::uint16_t counted : 1 = 1;
     ResendReason reason : 4 = ResendReason::kPathOrder;
     std::uint16_t older = 0;  // neighbours in the order of transmission
     std::uint16_t newer = 0;
     std::uint16_t ev_newer = 0;  // the next on the same EV
   };
-  static_assert(sizeof(Stored) == 16);
+  static_assert(sizeof(Stored) == 16 && kMaxEvsPerQp <= 1U << 11);
   static constexpr unsigned kSentBits = 32 + 14;
   static constexpr std::uint32_t kMaxNominalBytes = 0x3FFF;
   struct List {  // of places in the window

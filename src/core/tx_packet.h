@@ -26,6 +26,9 @@ struct TxPacket {
   QpNumber local_qp{};
   std::uint64_t local_address = 0;  // of the payload, as given in the SendRequest
   std::uint32_t payload_length = 0;
+  // So many packets are to be sent: this one and those that continue it (wire::move_on), with the
+  // payload that follows on this one's.
+  unsigned run = 1;
 };
 
 }  // namespace mrc::core

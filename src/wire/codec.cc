@@ -1,5 +1,7 @@
 #include "wire/codec.h"
 
+#include <cstring>
+
 #include "base/assert.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -13,6 +15,11 @@ constexpr std::uint8_t kSackCcType = 0;
 constexpr std::uint8_t kNackCcType = 2;
 constexpr std::uint8_t kSyndromeKindMask = 0x60;
 constexpr std::uint8_t kSyndromeKindNak = 0x60;
+// In the BTH.
+constexpr std::byte kPadBits{0x30};  // of byte 1
+constexpr std::size_t kFlagsOffset = 8;
+constexpr std::byte kTimestampFlag{0x10};
+constexpr std::size_t kPsnOffset = 9;
 
 DropReason parse_bth(ByteReader& reader, Bth& bth) {
   const std::uint8_t opcode = reader.u8();
@@ -317,11 +324,37 @@ bool is_header_check(Icrc icrc, std::span<const std::byte> transport, std::uint3
   if (transport.size() < kBthLength) return false;
   const auto opcode = std::to_integer<std::uint8_t>(transport[0]);
   if (!is_known_opcode(opcode) || !is_write(Opcode{opcode})) return false;
-  const bool has_timestamp = (transport[8] & std::byte{0x10}) != std::byte{0};
+  const bool has_timestamp = (transport[kFlagsOffset] & kTimestampFlag) != std::byte{0};
   const std::size_t headers = header_length(Opcode{opcode}, has_timestamp);
   if (transport.size() <= headers + kMostAlwaysCovered) return false;
   icrc.add_transport(transport.first(headers));
   return icrc.header_check() == sent;
+}
+
+// In a packet of the middle the address stands at the end of the headers but for key and length.
+void move_header(std::span<std::byte> header, const Packet& packet) {
+  const std::size_t address = header.size() - kRethLength;
+  ByteWriter(header.subspan(kPsnOffset)).u24(packet.bth.psn.value());
+  ByteWriter(header.subspan(address)).u64(body_of<Write>(packet).address);
+}
+
+bool continues_run(std::span<const std::byte> before, std::span<const std::byte> next) {
+  constexpr std::byte kMiddle{static_cast<std::uint8_t>(Opcode::kWriteMiddle)};
+  if (next.size() != before.size() || next.size() <= kBthLength || next[0] != kMiddle) return false;
+  const bool has_timestamp = (next[kFlagsOffset] & kTimestampFlag) != std::byte{0};
+  const std::size_t headers = header_length(Opcode::kWriteMiddle, has_timestamp);
+  const bool padded = (next[1] & kPadBits) != std::byte{0};
+  if (next.size() <= headers || padded) return false;
+  const std::size_t address = headers - kRethLength;
+  const std::size_t key = address + sizeof(std::uint64_t);
+  const auto same = [&](std::size_t from, std::size_t to) {
+    return std::memcmp(before.data() + from, next.data() + from, to - from) == 0;
+  };
+  if (!same(0, kPsnOffset) || !same(kBthLength, address) || !same(key, headers)) return false;
+  const Psn psn(ByteReader(before.subspan(kPsnOffset)).u24());
+  const std::uint64_t place = ByteReader(before.subspan(address)).u64();
+  return Psn(ByteReader(next.subspan(kPsnOffset)).u24()) == psn + 1 &&
+         ByteReader(next.subspan(address)).u64() == place + (next.size() - headers);
 }
 
 bool is_known_opcode(std::uint8_t value) {

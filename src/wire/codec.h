@@ -68,6 +68,14 @@ inline constexpr std::size_t kMostAlwaysCovered = 256;
 // agree with the opcode.
 [[nodiscard]] std::size_t build_transport(const Packet& packet, std::span<std::byte> out);
 
+// Makes of the header of a packet in a run (move_on) that of `packet`, another one of it.
+void move_header(std::span<std::byte> header, const Packet& packet);
+
+// Whether `next` stands behind `before` in a run. Both are transport parts as parse_transport takes
+// them; what that says of one holds for the other.
+[[nodiscard]] bool continues_run(std::span<const std::byte> before,
+                                 std::span<const std::byte> next);
+
 // Bytes of BTH, METH and TSETH of a write: what a switch must keep when it trims.
 [[nodiscard]] std::size_t trimmed_length(bool has_timestamp);
 

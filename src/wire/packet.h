@@ -179,6 +179,13 @@ struct Packet {
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
+// Packets in a row of one message that differ in PSN and address only are a run. They are from its
+// middle, so all of the same size. Makes of a packet the one that stands `count` further on.
+inline void move_on(Packet& packet, unsigned count, std::uint32_t payload_length) {
+  packet.bth.psn = packet.bth.psn + count;
+  std::get_if<Write>(&packet.body)->address += std::uint64_t{count} * payload_length;
+}
+
 // Bytes from BTH to the last extension header, without payload, padding and ICRC. The opcode
 // decides; wire.md has the tables.
 constexpr std::size_t header_length(Opcode opcode, bool has_timestamp) {

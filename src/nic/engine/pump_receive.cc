@@ -17,6 +17,18 @@ unsigned PumpReceive::run(unsigned budget) {
 void PumpReceive::on_dropped(DropReason reason) { state_.endpoint->count_drop(reason); }
 
 void PumpReceive::on_received(const Received& received) {
+  Received rest = received;
+  for (;;) {
+    const unsigned taken = take(rest);
+    if (taken == rest.run) return;
+    rest.run -= taken;
+    const std::byte* const next = rest.transport.data() + taken * rest.stride;
+    rest.transport = {next, rest.transport.size()};
+  }
+}
+
+// The first packets of a run; how many.
+unsigned PumpReceive::take(const Received& received) {
   wire::Packet packet;
   std::span<const std::byte> payload;
   const bool whole = received.trim == core::TrimState::kWhole;
@@ -24,7 +36,7 @@ void PumpReceive::on_received(const Received& received) {
                                      : wire::parse_trimmed_transport(received.transport, packet);
   if (malformed != DropReason::kNone) {
     state_.endpoint->count_drop(malformed);
-    return;
+    return 1;
   }
   const QpNumber destination = packet.bth.destination;
   QueuePairImpl* qp = destination == kEndpointQp ? nullptr : state_.qps.find(destination);
@@ -36,23 +48,31 @@ void PumpReceive::on_received(const Received& received) {
                         .payload_length = static_cast<std::uint32_t>(payload.size())};
   if (!received.icrc_good) {
     state_.endpoint->on_corrupt_packet(state_.now, arrival, packet);
-    return;
+    return 1;
   }
   if (packet.bth.opcode == wire::Opcode::kEndpointResponse &&
       state_.requests.settle(state_.now, received, packet)) {
-    return;
+    return 1;
   }
   // A receive posted before the peer could send this counts, even if its doorbell is still ringing.
   if (qp != nullptr && wire::has_immediate(packet.bth.opcode)) intake_.take(*qp);
-  if (qp != nullptr && !has_target(*qp, packet, arrival.payload_length)) {
-    arrival.refusal = core::CallerRefusal::kNoMemory;
+  unsigned run = received.run;
+  if (qp != nullptr && !has_target(*qp, packet, run * arrival.payload_length)) {
+    const bool none = run == 1 || !has_target(*qp, packet, arrival.payload_length);
+    if (none) arrival.refusal = core::CallerRefusal::kNoMemory;
+    run = 1;
   }
-  const core::RxResult result = state_.endpoint->on_packet(state_.now, arrival, packet);
-  if (qp == nullptr || result.drop != DropReason::kNone) return;
+  const core::RxResult result = state_.endpoint->on_run(state_.now, arrival, packet, run);
+  if (qp == nullptr || result.drop != DropReason::kNone) return 1;
   qp->e.last_heard = state_.now;
   qp->e.last_heard_port = received.port;
   if (whole) qp->e.peer_takes_header_check = packet.bth.takes_header_check;
-  if (result.placement.length > 0) place(*qp, result.placement, packet, payload);
+  if (result.taken > 1) {
+    place_run(*qp, result, packet, payload, received.stride);
+  } else if (result.placement.length > 0) {
+    place(*qp, result.placement, packet, payload);
+  }
+  return result.taken;
 }
 
 // Whether the memory is there that the payload of a packet is for, so far as it names any, and open
@@ -106,6 +126,19 @@ void PumpReceive::place(QueuePairImpl& qp, const core::Placement& placement,
   }
   place_last_byte_last(qp, {packet.bth.psn, key, target + placement.length - 1, payload.back()},
                        wire::ends_message(packet.bth.opcode), {target, payload});
+}
+
+// Packets of the middle of a write. None of them ends it, so no byte is held back.
+void PumpReceive::place_run(QueuePairImpl& qp, const core::RxResult& result,
+                            const wire::Packet& first, std::span<const std::byte> payload,
+                            std::size_t stride) {
+  state_.program_sees_it = true;
+  const auto& write = *std::get_if<wire::Write>(&first.body);
+  const auto key = static_cast<std::uint32_t>(write.key);
+  std::byte* target = state_.group.regions.locate(key, result.placement.address);
+  for (unsigned i = 0; i < result.taken; ++i)
+    place_bytes(target + i * payload.size(), payload.data() + i * stride, payload.size());
+  if (!qp.e.held.empty()) store_held(qp);
 }
 
 // For programs that watch the last byte of a write in memory: it is stored when everything the peer

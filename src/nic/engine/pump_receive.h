@@ -28,11 +28,14 @@ class PumpReceive final : private Receiver {
   };
 
   void on_received(const Received& received) override;
+  unsigned take(const Received& received);
   void on_dropped(DropReason reason) override;
   Address source_of(const Received& received, const wire::Packet& packet, const QueuePairImpl* qp);
   bool has_target(const QueuePairImpl& qp, const wire::Packet& packet, std::uint32_t length);
   void place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,
              std::span<const std::byte> payload);
+  void place_run(QueuePairImpl& qp, const core::RxResult& result, const wire::Packet& first,
+                 std::span<const std::byte> payload, std::size_t stride);
   void place_last_byte_last(QueuePairImpl& qp, const HeldByte& last, bool ends_message,
                             const Target& target);
   void store_held(QueuePairImpl& qp);

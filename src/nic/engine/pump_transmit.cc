@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "nic/queue_pair.h"
 #include "os/clock.h"
@@ -21,17 +22,23 @@ void PumpTransmit::run() {
   choose_quantum();
   const unsigned budget = kSendBudget / quantum_ * quantum_;  // cuts no burst in two
   unsigned sent = 0;
-  while (sent < first_.size() && next_packet(first_[sent]))
-    ++sent;
-  const std::span<const core::TxPacket> first(first_.data(), sent);
+  unsigned count = 0;
+  while (sent < first_.size() && next_run(budget - sent, first_[count]))
+    sent += first_[count++].run;
+  const std::span<const core::TxPacket> first(first_.data(), count);
   for (const core::TxPacket& tx : first)
     if (tx.payload_length > 0) send(tx);
   for (const core::TxPacket& tx : first)
     if (tx.payload_length == 0) send(tx);
-  if (sent == first_.size()) {
-    for (; sent < budget && next_packet(first_.front()); ++sent) {
+  if (sent >= first_.size()) {
+    unsigned since_clock = 0;
+    while (sent < budget && next_run(budget - sent, first_.front())) {
       send(first_.front());
-      if (sent % kPacketsPerClockReading == 0) state_.now = os::monotonic_now();
+      sent += first_.front().run;
+      since_clock += first_.front().run;
+      if (since_clock < kPacketsPerClockReading) continue;
+      since_clock = 0;
+      state_.now = os::monotonic_now();
     }
   }
   if (sent >= budget) state_.more_work = true;
@@ -40,8 +47,8 @@ void PumpTransmit::run() {
   state_.backend->flush();
 }
 
-bool PumpTransmit::next_packet(core::TxPacket& tx) {
-  return state_.endpoint->next_packet(state_.now, state_.backend->free_ports(), tx);
+bool PumpTransmit::next_run(unsigned most, core::TxPacket& tx) {
+  return state_.endpoint->next_run(state_.now, state_.backend->free_ports(), most, tx);
 }
 
 // Packets in a row on one path cost less, and packets on many paths wait less and meet less of what
@@ -76,7 +83,12 @@ void PumpTransmit::send(const core::TxPacket& tx) {
   if (tx.payload_length > 0) {
     const auto slot = static_cast<std::uint32_t>(tx.local_address >> 32);
     const auto offset = static_cast<std::uint32_t>(tx.local_address);
-    count = qp->gather(slot, offset, tx.payload_length, sources_, pieces);
+    count = qp->gather(slot, offset, tx.run * tx.payload_length, sources_, pieces);
+    if (tx.run > 1) {
+      if (count != 1) return send_one_by_one(tx);
+      state_.backend->send_run(route, tx.traffic_class, tx.packet, pieces.front(), tx.run);
+      return;
+    }
     if (count == 0) {
       // Its program took memory away that was still to be sent.
       [[maybe_unused]] const Status done =
@@ -86,6 +98,15 @@ void PumpTransmit::send(const core::TxPacket& tx) {
     }
   }
   state_.backend->send(route, tx.traffic_class, tx.packet, {pieces.data(), count});
+}
+
+// A run whose payload lies in several pieces, or is not all there.
+void PumpTransmit::send_one_by_one(core::TxPacket tx) {
+  for (unsigned left = std::exchange(tx.run, 1); left > 0; --left) {
+    send(tx);
+    wire::move_on(tx.packet, 1, tx.payload_length);
+    tx.local_address += tx.payload_length;
+  }
 }
 
 // Requests tell our process number, which the answer's way back needs.

@@ -20,8 +20,9 @@ class PumpTransmit {
   void run();
 
  private:
-  bool next_packet(core::TxPacket& tx);
+  bool next_run(unsigned most, core::TxPacket& tx);
   void send(const core::TxPacket& tx);
+  void send_one_by_one(core::TxPacket tx);
   void send_for_endpoint(const core::TxPacket& tx);
   void choose_quantum();
 

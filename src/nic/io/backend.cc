@@ -31,6 +31,18 @@ unsigned thread_count(const node::DeviceConfig& config) {
 
 }  // namespace
 
+void Backend::send_run(const Route& route, core::TrafficClass traffic_class,
+                       const wire::Packet& first, std::span<const std::byte> payload,
+                       unsigned count) {
+  wire::Packet packet = first;
+  const std::size_t each = payload.size() / count;
+  for (unsigned i = 0; i < count; ++i) {
+    const std::span<const std::byte> piece = payload.subspan(i * each, each);
+    send(route, traffic_class, packet, {&piece, 1});
+    wire::move_on(packet, 1, static_cast<std::uint32_t>(each));
+  }
+}
+
 BackendResult open_backend(const node::DeviceConfig& config) {
   if (config.planes.empty() || config.planes.size() > kMaxPorts) {
     return {.backend = nullptr, .error = config.name + ": a device has 1 to 16 planes"};

@@ -62,6 +62,10 @@ struct Received {
   bool icrc_good = true;
   std::span<const std::byte>
       transport;  // BTH to the last pad byte, without ICRC; valid in the call
+  // So many packets, this one and those that continue it in a run (wire::continues_run), each
+  // `stride` bytes behind the one before.
+  unsigned run = 1;
+  std::size_t stride = 0;
 };
 
 // Takes what a back end received.
@@ -110,6 +114,11 @@ class Backend {
   // Packets in a row with one route and size leave in one system call where the kernel can.
   virtual void send(const Route& route, core::TrafficClass traffic_class,
                     const wire::Packet& packet, wire::PayloadPieces payload) = 0;
+  // So many packets of a run (wire::move_on), of which `first` is one and whose payload lies in one
+  // piece: as if each were sent.
+  virtual void send_run(const Route& route, core::TrafficClass traffic_class,
+                        const wire::Packet& first, std::span<const std::byte> payload,
+                        unsigned count);
   virtual void flush() = 0;
   // How many packets in a row on one path are worth while for this back end; 1 = no gain.
   virtual unsigned burst_limit() const = 0;

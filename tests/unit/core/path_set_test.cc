@@ -201,14 +201,6 @@ TEST(PathSetSkip, TrafficFlowsOverAllEvsWhenEveryPacketIsMarked) {
   EXPECT_EQ(used.size(), 16U);
 }
 
-TEST(PathSetSkip, ATrimIsTreatedLikeAMark) {
-  Paths paths(1, 4);
-  paths.set.on_trimmed(ev_at(2));
-  EXPECT_EQ(paths.set.state(ev_at(2)), kSkip);
-  EXPECT_EQ(paths.set.counters(ev_at(2)).marked, 1U);
-  EXPECT_TRUE(paths.recorder.take().empty()) << "SKIP is internal";
-}
-
 TEST(PathSetSkip, ALatePathIsPassedOverForAsManyRotationsAsItIsLate) {
   const EvProfile profile = striped_profile(1, 8);
   PathRecorder recorder;

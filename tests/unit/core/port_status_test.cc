@@ -8,6 +8,7 @@ namespace {
 
 constexpr PortMask kAll = PortMask::first(kMaxPorts);
 constexpr PortId kSecond{2};
+using Word = PortStatus::Word;
 
 struct Status : PortStatus {
   Status() : PortStatus(2, 200, 0xFFFE) {}
@@ -24,10 +25,11 @@ TEST(PortStatus, AllPortsAreUpAtFirst) {
 
 TEST(PortStatus, NewerReplacesOlderAcrossTheWrapOfIds) {
   Status status;
-  EXPECT_TRUE(status.hear(0, 0, 0xFFFF, PortMask(0b01)));
-  EXPECT_FALSE(status.hear(0, 1, 0xFFFF, PortMask(0b11))) << "repeated";
-  EXPECT_TRUE(status.hear(0, 1, 3, PortMask(0b10)));
-  EXPECT_FALSE(status.hear(0, 2, 0xFFF0, PortMask(0b11))) << "late";
+  EXPECT_EQ(status.hear(0, 0, 0xFFFF, PortMask(0b01)), Word::kNewPorts);
+  EXPECT_EQ(status.hear(0, 1, 0xFFFF, PortMask(0b11)), Word::kKnown) << "repeated";
+  EXPECT_EQ(status.hear(0, 1, 3, PortMask(0b10)), Word::kNewPorts);
+  EXPECT_EQ(status.hear(0, 2, 0xFFF0, PortMask(0b11)), Word::kOld) << "late";
+  EXPECT_EQ(status.hear(0, 3, 4, PortMask(0b10)), Word::kKnown) << "newer, and nothing else";
   EXPECT_EQ(status.of_peer(0), PortMask(0b10));
   EXPECT_EQ(status.of_peer(1), kAll);
 }
@@ -49,7 +51,8 @@ TEST(PortStatus, ANewConnectionForgetsOldWord) {
   EXPECT_FALSE(status.forget_old(0, 10, true)) << "said just now, and others are connected";
   EXPECT_TRUE(status.forget_old(0, 2 * kMillisecondNs, true));
   EXPECT_EQ(status.of_peer(0), kAll);
-  EXPECT_TRUE(status.hear(0, 3 * kMillisecondNs, 1, PortMask(0b01))) << "ids start anew";
+  EXPECT_EQ(status.hear(0, 3 * kMillisecondNs, 1, PortMask(0b01)), Word::kNewPorts)
+      << "ids start anew";
 }
 
 TEST(PortStatus, APeerThatUsesADownPortIsToldAgain) {
@@ -65,6 +68,50 @@ TEST(PortStatus, APeerThatUsesADownPortIsToldAgain) {
   status.remind(5, 10 * kMillisecondNs);
   EXPECT_EQ(status.to_tell().next(0), 5U);
   EXPECT_NE(status.id(5), id) << "as news";
+}
+
+TEST(PortStatus, ARemindersDistanceCountsFromTheLastTelling) {
+  Status status;
+  status.announce(5);
+  status.note_told(5, 0);
+  status.note_told(5, 9 * kMillisecondNs);
+  ASSERT_TRUE(status.note_answer(5, status.id(5)));
+  status.remind(5, 18 * kMillisecondNs);
+  EXPECT_FALSE(status.to_tell().any());
+  status.remind(5, 19 * kMillisecondNs);
+  EXPECT_TRUE(status.to_tell().any());
+}
+
+// A stranger who uses a port of ours that is down in a peer's name causes 100 reminders a second,
+// and 33,000 of them in 330 s.
+TEST(PortStatus, WhatOnePeerIsToldMakesNewsForAnotherNoOlder) {
+  Status ours;
+  Status of_quiet_peer;  // in which we are peer 0
+  ours.announce(1);
+  EXPECT_EQ(of_quiet_peer.hear(0, 0, ours.id(1), PortMask(0b11)), Word::kKnown);
+  for (unsigned i = 0; i < 33'000; ++i)
+    ours.announce(5);
+  ours.announce(1);
+  EXPECT_EQ(of_quiet_peer.hear(0, 1, ours.id(1), PortMask(0b01)), Word::kNewPorts);
+}
+
+// The peer may still be connected to us, with our last id in mind.
+TEST(PortStatus, APeerThatCameBackIsToldSomethingNewer) {
+  Status status;
+  for (unsigned i = 0; i < 10; ++i)
+    status.announce(3);
+  const std::uint16_t last = status.id(3);
+  status.remove(3);
+  status.announce(4);
+  EXPECT_GT(static_cast<std::int16_t>(status.id(4) - last), 0);
+}
+
+TEST(PortStatus, TheSameWordAgainPutsNoQuestionOff) {
+  Status status;
+  status.hear(0, 0, 1, PortMask(0b01));
+  const TimeNs question = status.deadline();
+  EXPECT_EQ(status.hear(0, question - 1, 2, PortMask(0b01)), Word::kKnown);
+  EXPECT_EQ(status.deadline(), question);
 }
 
 TEST(PortStatus, TellsAgainUntilAnswered) {
@@ -125,7 +172,7 @@ TEST(PortStatus, WordThatIsDisregardedDoesNotComeBack) {
   status.hear(0, 0, 7, PortMask(0b01));
   EXPECT_TRUE(status.disregard(0));
   EXPECT_EQ(status.of_peer(0), kAll);
-  EXPECT_FALSE(status.hear(0, 1, 7, PortMask(0b01))) << "a late copy";
+  EXPECT_EQ(status.hear(0, 1, 7, PortMask(0b01)), Word::kKnown) << "a late copy";
   EXPECT_EQ(status.of_peer(0), kAll);
 }
 

@@ -22,7 +22,7 @@ RetryPolicy make(std::uint8_t linear, std::uint8_t exponential) {
 
 // Data was sent and nothing came back.
 Outcome silent_interval(RetryPolicy& policy, TimeNs& now) {
-  policy.note_data(now, true);
+  policy.note_data(now);
   now = policy.expiry(kQuick);
   return policy.expire(now, {});
 }
@@ -69,7 +69,7 @@ TEST(RetryPolicy, NothingSentIsNoTry) {
   RetryPolicy policy = make(0, 0);
   for (TimeNs now = kUnit; now < 100 * kUnit; now += kUnit)
     EXPECT_EQ(policy.expire(now, {}), Outcome::kNoTry) << "all ports may be down";
-  policy.note_data(99 * kUnit, true);
+  policy.note_data(99 * kUnit);
   EXPECT_EQ(policy.expire(100 * kUnit, {}), Outcome::kGiveUp);
 }
 
@@ -78,7 +78,7 @@ TEST(RetryPolicy, WaitingForTheWindowIsNoTryWhileThePeerAnswers) {
   policy.note_progress(0);
   policy.note_question();
   EXPECT_EQ(policy.expire(kUnit, {.heard_at = kUnit / 2, .waits = true}), Outcome::kNoTry);
-  policy.note_data(kUnit, true);
+  policy.note_data(kUnit);
   EXPECT_EQ(policy.expire(2 * kUnit, {.heard_at = kUnit + 1, .waits = true}), Outcome::kGiveUp)
       << "data was sent, and an answer to a question is no progress";
   RetryPolicy waiting = make(3, 0);
@@ -122,18 +122,6 @@ TEST(RetryPolicy, WhoGaveRoomMaySendAgainOnceThePeerIsHeard) {
   EXPECT_FALSE(policy.gave_room());
 }
 
-// A port came back in the middle of an interval of four.
-TEST(RetryPolicy, WhatIsSentLateInADoubledIntervalHasRoomAllTheSame) {
-  RetryPolicy policy = make(1, 3);
-  TimeNs now = 0;
-  silent_interval(policy, now);
-  silent_interval(policy, now);
-  policy.note_data(now + 2 * kUnit, true);
-  EXPECT_EQ(policy.room_ends(kQuick), now + 3 * kUnit);
-  policy.note_data(now + 2 * kUnit + 9, false);
-  EXPECT_EQ(policy.room_ends(kQuick), now + 3 * kUnit) << "all under way give it up together";
-}
-
 TEST(RetryPolicy, AWaitEndsWhenTheTurnComes) {
   RetryPolicy policy = make(7, 3);
   TimeNs now = 0;
@@ -143,7 +131,7 @@ TEST(RetryPolicy, AWaitEndsWhenTheTurnComes) {
     policy.expire(now, {.heard_at = now - 1, .waits = true, .nothing_out = true});
   }
   EXPECT_EQ(policy.expiry(kQuick) - now, 256 * kUnit);
-  policy.note_data(now + kUnit, true);
+  policy.note_data(now + kUnit);
   EXPECT_EQ(policy.expiry(kQuick), now + 2 * kUnit);
 }
 

@@ -59,6 +59,8 @@ class UdpBackend final : public Backend {
   Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
   void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override;
+  void send_run(const Route& route, core::TrafficClass traffic_class, const wire::Packet& first,
+                std::span<const std::byte> payload, unsigned count) override;
   void flush() override;
   unsigned burst_limit() const override;
   unsigned receive(Receiver& receiver, unsigned budget) override;
@@ -86,6 +88,8 @@ class UdpBackend final : public Backend {
   void poll_sources();
   CachedFlow* find_flow(const Route& route);
   bool fill_flow(const Route& route, CachedFlow& cached);
+  std::uint8_t traffic_of(const Route& route, core::TrafficClass traffic_class) const;
+  UdpPacketRules rules_for(const Route& route, const UdpFlow& flow) const;
 
   node::DeviceConfig config_;
   PlaneMap map_;
@@ -330,6 +334,18 @@ UdpBackend::CachedFlow* UdpBackend::find_flow(const Route& route) {
   return cached.valid ? &cached : nullptr;
 }
 
+std::uint8_t UdpBackend::traffic_of(const Route& route, core::TrafficClass traffic_class) const {
+  return route.dscp ? traffic_byte(*route.dscp, ecn_of(traffic_class))
+                    : traffic_byte(config_.dscp, traffic_class);
+}
+
+UdpPacketRules UdpBackend::rules_for(const Route& route, const UdpFlow& flow) const {
+  const bool headers_only = config_.payload_check == node::PayloadCheck::kHeaders;
+  return {.may_join = planes_[flow.plane].segmentation,
+          .header_check = headers_only && route.peer_takes_header_check,
+          .takes_header_check = headers_only};
+}
+
 void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
                       const wire::Packet& packet, wire::PayloadPieces payload) {
   CachedFlow* const cached = find_flow(route);
@@ -337,15 +353,37 @@ void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
     ++counters_.send_refused;
     return;
   }
-  const std::uint8_t traffic = route.dscp ? traffic_byte(*route.dscp, ecn_of(traffic_class))
-                                          : traffic_byte(config_.dscp, traffic_class);
-  const bool headers_only = config_.payload_check == node::PayloadCheck::kHeaders;
-  const UdpPacketRules rules{.may_join = planes_[cached->flow.plane].segmentation,
-                             .header_check = headers_only && route.peer_takes_header_check,
-                             .takes_header_check = headers_only};
+  const std::uint8_t traffic = traffic_of(route, traffic_class);
+  const UdpPacketRules rules = rules_for(route, cached->flow);
   if (batch_.append(cached->flow, traffic, packet, payload, rules)) return;
   flush();
   if (!batch_.append(cached->flow, traffic, packet, payload, rules)) ++counters_.send_refused;
+}
+
+void UdpBackend::send_run(const Route& route, core::TrafficClass traffic_class,
+                          const wire::Packet& first, std::span<const std::byte> payload,
+                          unsigned count) {
+  CachedFlow* const cached = find_flow(route);
+  if (cached == nullptr) {
+    counters_.send_refused += count;
+    return;
+  }
+  const std::uint8_t traffic = traffic_of(route, traffic_class);
+  const UdpPacketRules rules = rules_for(route, cached->flow);
+  const auto each = static_cast<std::uint32_t>(payload.size() / count);
+  wire::Packet packet = first;
+  while (count > 0) {
+    unsigned fit = batch_.append_run(cached->flow, traffic, packet, payload, count, rules);
+    if (fit < count) flush();
+    if (fit == 0) fit = batch_.append_run(cached->flow, traffic, packet, payload, count, rules);
+    if (fit == 0) {
+      counters_.send_refused += count;
+      return;
+    }
+    count -= fit;
+    payload = payload.subspan(std::size_t{fit} * each);
+    wire::move_on(packet, fit, each);
+  }
 }
 
 void UdpBackend::flush() {

@@ -131,4 +131,63 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
   return true;
 }
 
+// --- Runs ---
+
+bool UdpBatch::has_room_behind(const RunState& run) const {
+  const UdpMessage& message = messages_[message_count_ - 1];
+  return message.open && message.segments < kMaxSegments &&
+         message.total_bytes + run.packet_bytes <= kMaxBurstBytes &&
+         message.piece_count + 2 <= kMaxMessagePieces && piece_count_ + 2 <= kMaxPieces &&
+         arena_used_ + run.header_bytes + wire::kIcrcLength <= kArenaBytes;
+}
+
+// The ICRC of the packet before and the headers of this one lie side by side, so that a packet
+// takes two pieces.
+void UdpBatch::append_behind(const RunState& run, const std::byte* header_before,
+                             const wire::Packet& packet, std::span<const std::byte> payload) {
+  UdpMessage& message = messages_[message_count_ - 1];
+  std::byte* const header = arena_.get() + arena_used_;
+  std::memcpy(header, header_before, run.header_bytes);
+  wire::move_header({header, run.header_bytes}, packet);
+  wire::Icrc icrc = run.icrc;
+  icrc.add_transport({header, run.header_bytes});
+  if (!run.header_check) icrc.add(payload);
+  std::byte* const trailer = header + run.header_bytes;
+  wire::store_icrc(run.header_check ? icrc.header_check() : icrc.value(),
+                   {trailer, wire::kIcrcLength});
+  add_piece(message, {header, run.header_bytes});
+  add_piece(message, payload);
+  add_piece(message, {trailer, wire::kIcrcLength});
+  arena_used_ += run.header_bytes + wire::kIcrcLength;
+  ++message.segments;
+  message.total_bytes += static_cast<std::uint32_t>(run.packet_bytes);
+}
+
+unsigned UdpBatch::append_run(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& first,
+                              std::span<const std::byte> payload, unsigned count,
+                              const UdpPacketRules& rules) {
+  const std::size_t each = payload.size() / count;
+  const std::size_t header_bytes = header_length(first);
+  const std::size_t transport_length = header_bytes + each;
+  const bool in_place = each > kCopiedPayload && wire::pad_length(each) == 0;
+  const RunState run{.icrc = flow.prefixes.begin(flow.addresses, transport_length),
+                     .header_bytes = header_bytes,
+                     .packet_bytes = transport_length + wire::kIcrcLength,
+                     .header_check = rules.header_check};
+  wire::Packet packet = first;
+  const std::byte* header = nullptr;  // of the packet before, in the message that is open
+  for (unsigned i = 0; i < count; ++i) {
+    const std::span<const std::byte> piece = payload.subspan(i * each, each);
+    const std::byte* const here = arena_.get() + arena_used_;
+    if (header != nullptr && in_place && rules.may_join && has_room_behind(run)) {
+      append_behind(run, header, packet, piece);
+    } else if (!append(flow, traffic_byte, packet, {&piece, 1}, rules)) {
+      return i;
+    }
+    header = here;
+    wire::move_on(packet, 1, static_cast<std::uint32_t>(each));
+  }
+  return count;
+}
+
 }  // namespace mrc::nic

@@ -60,6 +60,12 @@ class UdpBatch {
   bool append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
               wire::PayloadPieces payload, const UdpPacketRules& rules);
 
+  // The same for packets of a run (wire::move_on) with their payload in one piece; how many there
+  // was room for.
+  unsigned append_run(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& first,
+                      std::span<const std::byte> payload, unsigned count,
+                      const UdpPacketRules& rules);
+
   bool empty() const { return message_count_ == 0; }
   std::span<const UdpMessage> messages() const { return {messages_.get(), message_count_}; }
   std::span<iovec> pieces(const UdpMessage& message) {
@@ -71,6 +77,16 @@ class UdpBatch {
   bool joins_last(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes) const;
   void start_message(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes);
   void add_piece(UdpMessage& message, std::span<const std::byte> bytes);
+  // A packet behind the last one, whose header stands in the arena, of the same message and run.
+  struct RunState {
+    wire::Icrc icrc;  // what stands before the transport part
+    std::size_t header_bytes = 0;
+    std::size_t packet_bytes = 0;
+    bool header_check = false;
+  };
+  bool has_room_behind(const RunState& run) const;
+  void append_behind(const RunState& run, const std::byte* header_before,
+                     const wire::Packet& packet, std::span<const std::byte> payload);
 
   std::unique_ptr<UdpMessage[]> messages_;
   std::unique_ptr<iovec[]> pieces_;

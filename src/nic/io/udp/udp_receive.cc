@@ -19,6 +19,8 @@ constexpr std::size_t kSlots = 32;
 constexpr unsigned kSlotsForBursts = 4;
 constexpr std::size_t kBurstBytes = 8'192;
 constexpr std::size_t kSources = 512;
+// What was read for its checksum is still in the first cache when it is copied to its place.
+constexpr unsigned kMostInRun = 8;
 
 std::size_t source_slot(const os::SocketAddress& from, PortId port) {
   std::uint64_t key[2] = {0, 0};
@@ -31,6 +33,41 @@ std::size_t source_slot(const os::SocketAddress& from, PortId port) {
       std::uint64_t{os::udp_port_of(from)} << 8 | static_cast<unsigned>(port);
   return mix64(key[0] ^ mix64(key[1] ^ rest << 32)) % kSources;
 }
+
+// Datagrams of a message in their order, those that are a run as one.
+class RunGatherer {
+ public:
+  explicit RunGatherer(Receiver& receiver) : receiver_(receiver) {}
+
+  void add(const Received& next) {
+    if (count_ > 0 && count_ < kMostInRun && continues(next)) {
+      ++count_;
+      last_ = next.transport;
+      return;
+    }
+    hand_out();
+    first_ = next;
+    last_ = next.transport;
+    count_ = 1;
+  }
+  void hand_out() {
+    if (count_ == 0) return;
+    first_.run = count_;
+    receiver_.on_received(first_);
+    count_ = 0;
+  }
+
+ private:
+  bool continues(const Received& next) const {
+    return first_.icrc_good && next.icrc_good && next.trim == core::TrimState::kWhole &&
+           wire::continues_run(last_, next.transport);
+  }
+
+  Receiver& receiver_;
+  Received first_;
+  std::span<const std::byte> last_;
+  unsigned count_ = 0;
+};
 
 // What a cmsghdr carries, as far as it is there.
 template <typename T>
@@ -116,10 +153,9 @@ UdpReceiver::Source& UdpReceiver::find_source(UdpPlane& plane, PortId port, cons
   return source;
 }
 
-void UdpReceiver::take_datagram(Source& source, const Notes& notes,
-                                std::span<const std::byte> bytes, Receiver& receiver) const {
-  if (!source.known) return receiver.on_dropped(DropReason::kWrongSource);
-  Received received;
+DropReason UdpReceiver::check(Source& source, const Notes& notes, std::span<const std::byte> bytes,
+                              Received& received) const {
+  if (!source.known) return DropReason::kWrongSource;
   received.gid = source.gid;
   received.port = source.port;
   received.entropy = std::uint32_t{notes.flow_label} << 16 | source.addresses.source_port;
@@ -129,11 +165,9 @@ void UdpReceiver::take_datagram(Source& source, const Notes& notes,
       trim_state(wire::trim_mark(dscp_, static_cast<std::uint8_t>(notes.traffic_byte >> 2)));
   if (received.trim != core::TrimState::kWhole) {
     received.transport = bytes;
-    return receiver.on_received(received);
+    return DropReason::kNone;
   }
-  if (bytes.size() < wire::kBthLength + wire::kIcrcLength) {
-    return receiver.on_dropped(DropReason::kTruncated);
-  }
+  if (bytes.size() < wire::kBthLength + wire::kIcrcLength) return DropReason::kTruncated;
   received.transport = bytes.first(bytes.size() - wire::kIcrcLength);
   wire::Icrc icrc = source.prefixes.begin(source.addresses, received.transport.size());
   const std::uint32_t sent = wire::load_icrc(bytes.last(wire::kIcrcLength));
@@ -143,7 +177,7 @@ void UdpReceiver::take_datagram(Source& source, const Notes& notes,
     icrc.add_transport(received.transport);
     received.icrc_good = icrc.value() == sent;
   }
-  receiver.on_received(received);
+  return DropReason::kNone;
 }
 
 // Hands out the datagrams of one message and returns how many there were.
@@ -160,13 +194,22 @@ unsigned UdpReceiver::take_message(UdpPlane& plane, PortId port, const PlaneMap&
   Source& source = find_source(plane, port, map, from);
   std::span<const std::byte> rest(buffers_.get() + index * kBufferBytes, length);
   const std::size_t segment = notes.segment_bytes == 0 ? length : notes.segment_bytes;
+  RunGatherer runs(receiver);
   unsigned count = 0;
   do {
     const auto datagram = rest.first(std::min(segment, rest.size()));
-    take_datagram(source, notes, datagram, receiver);
+    Received received{.stride = segment};
+    const DropReason drop = check(source, notes, datagram, received);
+    if (drop == DropReason::kNone) {
+      runs.add(received);
+    } else {
+      runs.hand_out();
+      receiver.on_dropped(drop);
+    }
     rest = rest.subspan(datagram.size());
     ++count;
   } while (!rest.empty());
+  runs.hand_out();
   counters_.packets_received += count;
   return count;
 }

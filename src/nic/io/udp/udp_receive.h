@@ -57,8 +57,8 @@ class UdpReceiver {
                       const os::SocketAddress& from);
   unsigned take_message(UdpPlane& plane, PortId port, const PlaneMap& map, Receiver& receiver,
                         std::size_t index);
-  void take_datagram(Source& source, const Notes& notes, std::span<const std::byte> bytes,
-                     Receiver& receiver) const;
+  DropReason check(Source& source, const Notes& notes, std::span<const std::byte> bytes,
+                   Received& received) const;
 
   wire::DscpMap dscp_;
   bool takes_header_check_;
