@@ -32,19 +32,24 @@ struct Arrived {
 class Collector : public Receiver {
  public:
   void on_received(const Received& received) override {
-    arrived.push_back({received.gid,
-                       received.port,
-                       received.entropy,
-                       received.congestion_experienced,
-                       received.trim,
-                       received.icrc_good,
-                       {received.transport.begin(), received.transport.end()}});
+    runs.push_back(received.run);
+    for (unsigned i = 0; i < received.run; ++i) {
+      const std::byte* const start = received.transport.data() + i * received.stride;
+      arrived.push_back({received.gid,
+                         received.port,
+                         received.entropy,
+                         received.congestion_experienced,
+                         received.trim,
+                         received.icrc_good,
+                         {start, start + received.transport.size()}});
+    }
   }
   void on_dropped(DropReason reason) override { dropped.push_back(reason); }
 
   std::size_t total() const { return arrived.size() + dropped.size(); }
 
   std::vector<Arrived> arrived;
+  std::vector<unsigned> runs;  // how many of them were handed out together
   std::vector<DropReason> dropped;
 };
 
