@@ -38,33 +38,39 @@ void add(std::vector<Spec>& to, const std::vector<Spec>& more) {
   }
 }
 
-std::string read_text(const std::string& path) {
+// One that cannot be read holds nothing, here as for known().
+bool holds(const std::string& path, const std::string& text) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error(path + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), {}};
+  return file && std::equal(std::istreambuf_iterator<char>(file), {}, text.begin(), text.end());
 }
 
 void check(const std::string& path, const std::error_code& error) {
   if (error) throw std::runtime_error(path + ": " + error.message());
 }
 
-// 0 for any other name.
-unsigned number_of(std::string_view name) {
-  if (!name.starts_with(kBegunPrefix) || !name.ends_with(kSuffix)) return 0;
-  name.remove_prefix(kBegunPrefix.size());
-  name.remove_suffix(kSuffix.size());
+std::string begun_name(unsigned number) {
+  return std::string(kBegunPrefix) + std::to_string(number) + std::string(kSuffix);
+}
+
+// 0 for any name that we do not write, other spellings of a number among them.
+unsigned number_of(const std::string& name) {
+  if (!name.starts_with(kBegunPrefix)) return 0;
   unsigned number = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-  return parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size() ? number : 0;
+  std::from_chars(name.data() + kBegunPrefix.size(), name.data() + name.size(), number);
+  return name == begun_name(number) ? number : 0;
+}
+
+// Any that is not taken will do, since what was begun counts alike whatever its number.
+unsigned first_free(const std::vector<unsigned>& taken) {
+  unsigned number = 1;
+  for (const unsigned next : taken)
+    if (next == number) ++number;
+  return number;
 }
 
 }  // namespace
 
 Journal::Journal(const std::string& directory) : directory_(directory + "/") {}
-
-std::string Journal::begun_name(unsigned number) const {
-  return std::string(kBegunPrefix) + std::to_string(number) + std::string(kSuffix);
-}
 
 std::vector<unsigned> Journal::begun() const {
   std::vector<unsigned> numbers;
@@ -90,13 +96,14 @@ Setup Journal::known() const {
   return setup;
 }
 
-void Journal::begin(const std::string& file) {
-  const std::string text = read_text(file);
+void Journal::begin(const std::string& text) {
   const std::vector<unsigned> before = begun();
-  current_ = before.empty() ? 0 : before.back();
-  inherited_ = !before.empty() && read_text(directory_ + begun_name(current_)) == text;
+  const auto same_text = std::find_if(before.begin(), before.end(), [&](unsigned number) {
+    return holds(directory_ + begun_name(number), text);
+  });
+  inherited_ = same_text != before.end();
+  current_ = inherited_ ? *same_text : first_free(before);
   if (inherited_) return;
-  ++current_;
   const std::string name = begun_name(current_);
   const int error =
       node::node_files::replace_file(directory_, name, std::as_bytes(std::span(text)));

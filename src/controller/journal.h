@@ -20,16 +20,18 @@ class Journal {
   // may have created. Where they say different things of one id, it is there twice.
   Setup known() const;
 
-  // Around a change. Throws std::runtime_error when nothing can be written.
-  void begin(const std::string& file);
+  // Around a change to the setup of `text`. Throws std::runtime_error when nothing can be written.
+  void begin(const std::string& text);
+  // The device has all of it, and nothing of those that were begun before.
   void commit();
+  // The device has nothing of it. Where that is not certain neither of them is called: it stays
+  // known, as after a kill.
   void abandon();
 
  private:
-  // "controller.begun.<n>.toml", oldest first. A killed process leaves one, and one that is started
-  // again and again with the same file leaves no second one.
+  // The numbers of "controller.begun.<n>.toml" in order. A killed process leaves one, and one that
+  // is started again and again with the same file leaves no second one.
   std::vector<unsigned> begun() const;
-  std::string begun_name(unsigned number) const;
 
   std::string directory_;
   unsigned current_ = 0;    // the number of the one we are at; 0: none

@@ -189,8 +189,10 @@ void check(const Setup& setup) {
 
 }  // namespace
 
-Setup read_setup(const std::string& path) {
-  const toml::table file = fabric::load_toml(path);
+Setup read_setup(const std::string& path) { return parse_setup(fabric::load_text(path), path); }
+
+Setup parse_setup(const std::string& text, const std::string& path) {
+  const toml::table file = fabric::parse_toml(text, path);
   Setup setup;
   Section top(file, path);
   const auto tables = [&](const char* key, const std::function<void(Section)>& read) {

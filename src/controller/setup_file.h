@@ -25,5 +25,7 @@ struct Setup {
 
 // InputError with file and position. Ids are unique, and what is referred to is in the file.
 Setup read_setup(const std::string& path);
+// The same of a text; `path` names it.
+Setup parse_setup(const std::string& text, const std::string& path);
 
 }  // namespace mrc::controller

@@ -32,14 +32,16 @@ toml::table parse_toml(std::string_view text, const std::string& origin) {
   }
 }
 
-toml::table load_toml(const std::string& path) {
+std::string load_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   // An empty file is one that can be read, which only a first look tells from a folder.
   const bool is_empty = file.peek() == std::ifstream::traits_type::eof() && !file.bad();
   const bool was_read = file.is_open() && (is_empty || text << file.rdbuf());
   if (!was_read) throw InputError(path + ": cannot be read");
-  return parse_toml(text.str(), path);
+  return text.str();
 }
+
+toml::table load_toml(const std::string& path) { return parse_toml(load_text(path), path); }
 
 }  // namespace mrc::fabric

@@ -24,5 +24,7 @@ std::string one_line(std::string text);
 // Throws InputError with the place of the first error. `origin` names the text.
 toml::table parse_toml(std::string_view text, const std::string& origin);
 toml::table load_toml(const std::string& path);
+// For those who need the text itself as well: InputError when it cannot be read.
+std::string load_text(const std::string& path);
 
 }  // namespace mrc::fabric
