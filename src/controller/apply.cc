@@ -1,10 +1,12 @@
 #include "controller/apply.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
+#include "controller/on_device.h"
 #include "fabric/input_error.h"
 
 namespace mrc::controller {
@@ -29,13 +31,14 @@ bool has_only(const std::vector<Spec>& specs, const Spec& spec) {
   return found;
 }
 
-bool same_ev(const mrc_ctl_ev& a, const mrc_ctl_ev& b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;
-}
-
 bool contains(const std::vector<mrc_ctl_ev>& evs, const mrc_ctl_ev& ev) {
   return std::any_of(evs.begin(), evs.end(),
-                     [&](const mrc_ctl_ev& known) { return same_ev(known, ev); });
+                     [&](const mrc_ctl_ev& known) { return same(known, ev); });
+}
+
+bool has_ev(const std::vector<mrc_ctl_ev_op_entry>& all, const mrc_ctl_ev& ev) {
+  return std::any_of(all.begin(), all.end(),
+                     [&](const mrc_ctl_ev_op_entry& entry) { return same(entry.ev, ev); });
 }
 
 // What fails in `step` is said with the place in the file that asked for it.
@@ -65,19 +68,21 @@ class Transition {
       : session_(&session), from_(&from), to_(&to) {}
 
   Applied run() {
+    decide();
     try {
-      remove_old(Kind::kEv, from_->ev_profiles);
-      remove_old(Kind::kCc, from_->cc_profiles);
-      remove_old(Kind::kFormat, from_->formats);
-      create_new(Kind::kFormat, to_->formats);
-      create_new(Kind::kEv, to_->ev_profiles);
-      create_new(Kind::kCc, to_->cc_profiles);
+      remove_old(from_->ev_profiles);
+      remove_old(from_->cc_profiles);
+      remove_old(from_->formats);
+      create_new(to_->formats);
+      create_new(to_->ev_profiles);
+      create_new(to_->cc_profiles);
       set_ports();
       for (const EvSpec& profile : to_->ev_profiles)
         set_denied(profile);
-    } catch (const std::exception&) {
-      undo();
-      throw;
+    } catch (const std::exception& error) {
+      const std::string left = undo();
+      if (left.empty()) throw;
+      throw DeviceChanged(std::string(error.what()) + "; not undone: " + left);
     }
     return applied_;
   }
@@ -99,38 +104,79 @@ class Transition {
     return setup.cc_profiles;
   }
 
-  // Whether a profile of either setup stays as it is. An EV profile goes with its format.
+  // Which profiles stay as they are. Once and for all: later the device has those made anew, too.
+  void decide() {
+    for (const FormatSpec& format : to_->formats)
+      if (is_as_wanted(format)) keep(format);
+    for (const EvSpec& profile : to_->ev_profiles)
+      if (is_as_wanted(profile) && format_stays(profile)) keep(profile);
+    for (const CcSpec& profile : to_->cc_profiles)
+      if (is_as_wanted(profile)) keep(profile);
+  }
+  template <typename Spec>
+  void keep(const Spec& spec) {
+    kept_.emplace(kind_of<Spec>(), spec.id);
+  }
   template <typename Spec>
   bool kept(const Spec& spec) const {
-    const Spec* const after = find_id(of(*to_, spec), spec.id);
-    if (after == nullptr || !has_only(of(*from_, spec), *after)) return false;
-    if (state_of(*session_, kind_of<Spec>(), spec.id) != MRC_CTL_PROFILE_ONLINE) return false;
-    if constexpr (std::is_same_v<Spec, EvSpec>) {
-      if (!spec.has_format) return true;
-      const FormatSpec* const format = find_id(to_->formats, spec.format);
-      return format == nullptr || format_kept(*format);
-    }
-    return true;
+    return kept_.contains({kind_of<Spec>(), spec.id});
   }
-  // Also after the old format has been removed.
-  bool format_kept(const FormatSpec& format) const { return has_only(from_->formats, format); }
+  template <typename Spec>
+  mrc_ctl_profile_state state(const Spec& spec) const {
+    return state_of(*session_, kind_of<Spec>(), spec.id);
+  }
+
+  // What is ours in one form alone is taken to have it: to look would be to undo what was changed
+  // by hand.
+  template <typename Spec>
+  bool is_as_wanted(const Spec& wanted) const {
+    const std::vector<Spec>& known = of(*from_, wanted);
+    if (find_id(known, wanted.id) == nullptr) return false;
+    if (has_only(known, wanted)) return state(wanted) == MRC_CTL_PROFILE_ONLINE;
+    if constexpr (std::is_same_v<Spec, EvSpec>)
+      if (is_ambiguous(wanted)) return false;
+    return is_on_device(*session_, wanted);
+  }
+  // A number of EVs that is left to the device may be its choice or that of another form.
+  bool is_ambiguous(const EvSpec& wanted) const {
+    if (wanted.count != 0 || !wanted.evs.empty()) return false;
+    const auto& profiles = from_->ev_profiles;
+    return std::any_of(profiles.begin(), profiles.end(), [&](const EvSpec& known) {
+      return known.id == wanted.id && known.count != 0;
+    });
+  }
+  // An EV profile goes with its format, unless that means nothing to it.
+  bool format_stays(const EvSpec& profile) const {
+    if (!profile.has_format || profile.mode == MRC_CTL_EV_MODE_AUTO) return true;
+    const FormatSpec* const format = find_id(to_->formats, profile.format);
+    return format == nullptr || kept(*format);
+  }
 
   template <typename Spec>
-  void remove_old(Kind kind, const std::vector<Spec>& specs) {
+  void remove_old(const std::vector<Spec>& specs) {
     for (const Spec& spec : specs) {
-      if (kept(spec)) continue;
-      if (state_of(*session_, kind, spec.id) == MRC_CTL_PROFILE_INIT) continue;
-      remove(*session_, kind, spec.id);
+      if (kept(spec) || state(spec) == MRC_CTL_PROFILE_INIT) continue;
+      const Spec& was = form_on_device(specs, spec);
+      std::vector<mrc_ctl_ev_op_entry> evs;
+      if constexpr (std::is_same_v<Spec, EvSpec>) evs = read_evs(*session_, spec.id);
+      remove(*session_, kind_of<Spec>(), spec.id);
       ++applied_.removed;
-      undo_.emplace_back([this, &spec] {
-        create(*session_, spec);
-        if constexpr (std::is_same_v<Spec, EvSpec>) deny(spec.id, denied_by(*from_, spec.id));
+      undo_.emplace_back([this, &was, evs] {
+        create(*session_, was);
+        if constexpr (std::is_same_v<Spec, EvSpec>) deny_again(was.id, evs);
       });
     }
   }
+  // Of those known under an id; the given one if it is none of them.
+  template <typename Spec>
+  const Spec& form_on_device(const std::vector<Spec>& specs, const Spec& spec) const {
+    for (const Spec& known : specs)
+      if (known.id == spec.id && is_on_device(*session_, known)) return known;
+    return spec;
+  }
 
   template <typename Spec>
-  void create_new(Kind kind, const std::vector<Spec>& specs) {
+  void create_new(const std::vector<Spec>& specs) {
     for (const Spec& spec : specs) {
       if (kept(spec)) {
         ++applied_.kept;
@@ -138,57 +184,86 @@ class Transition {
       }
       at(spec.place, [&] { create(*session_, spec); });
       ++applied_.created;
-      undo_.emplace_back([this, kind, &spec] { remove(*session_, kind, spec.id); });
+      undo_.emplace_back([this, &spec] {
+        if (state(spec) != MRC_CTL_PROFILE_INIT) remove(*session_, kind_of<Spec>(), spec.id);
+      });
     }
   }
 
   void set_ports() {
-    const auto disabled = [](const Setup& setup, unsigned port) {
-      const auto& ports = setup.disabled_ports;
-      return std::find(ports.begin(), ports.end(), port) != ports.end();
-    };
+    const auto& wanted = to_->disabled_ports;
     for (const unsigned port : from_->disabled_ports) {
-      if (disabled(*to_, port)) continue;
-      set_port(*session_, port, true);
-      undo_.emplace_back([this, port] { set_port(*session_, port, false); });
+      const bool is_there = port >= 1 && port <= session_->port_count();
+      const bool stays = std::find(wanted.begin(), wanted.end(), port) != wanted.end();
+      if (is_there && !stays) change_port(port, true);
     }
-    for (const unsigned port : to_->disabled_ports) {
-      set_port(*session_, port, false);
-      if (disabled(*from_, port)) continue;
-      undo_.emplace_back([this, port] { set_port(*session_, port, true); });
-    }
+    for (const unsigned port : wanted)
+      change_port(port, false);
+  }
+  void change_port(unsigned port, bool enabled) {
+    if (port_enabled(*session_, port) == enabled) return;
+    set_port(*session_, port, enabled);
+    undo_.emplace_back([this, port, enabled] { set_port(*session_, port, !enabled); });
   }
 
-  std::vector<mrc_ctl_ev> denied_by(const Setup& setup, std::uint64_t profile) const {
+  void deny(std::uint64_t profile, const std::vector<mrc_ctl_ev>& evs) const {
+    set_ev_states(*session_, profile, evs, MRC_CTL_EV_DENIED);
+  }
+  std::vector<mrc_ctl_ev> denied_by_new(const std::vector<mrc_ctl_ev_op_entry>& all,
+                                        std::uint64_t profile) const {
     std::vector<mrc_ctl_ev> evs;
-    for (const DenySpec& spec : setup.denies) {
+    for (const DenySpec& spec : to_->denies) {
       if (spec.profile != profile) continue;
       at(spec.place, [&] {
-        for (const mrc_ctl_ev& ev : select_evs(read_evs(*session_, profile), spec.evs))
+        for (const mrc_ctl_ev& ev : select_evs(all, spec.evs))
           if (!contains(evs, ev)) evs.push_back(ev);
       });
     }
     return evs;
   }
-  void deny(std::uint64_t profile, const std::vector<mrc_ctl_ev>& evs) const {
-    set_ev_states(*session_, profile, evs, MRC_CTL_EV_DENIED);
+  // As far as it fits the profile as it is: what is known need not be what was done.
+  std::vector<mrc_ctl_ev> denied_by_old(const std::vector<mrc_ctl_ev_op_entry>& all,
+                                        std::uint64_t profile) const {
+    std::vector<mrc_ctl_ev> evs;
+    for (const DenySpec& spec : from_->denies) {
+      if (spec.profile != profile) continue;
+      for (const mrc_ctl_ev& ev : matching_evs(all, spec.evs))
+        evs.push_back(ev);
+    }
+    return evs;
+  }
+
+  // After a profile was made again. EVs that it had before are denied if they were. Those drawn
+  // anew are if the one in their place was, and the setup says so of places or ports.
+  void deny_again(std::uint64_t profile, const std::vector<mrc_ctl_ev_op_entry>& before) const {
+    const std::vector<mrc_ctl_ev_op_entry> all = read_evs(*session_, profile);
+    const std::vector<mrc_ctl_ev> by_place = denied_by_old(all, profile);
+    std::vector<mrc_ctl_ev> evs;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (before[i].state != MRC_CTL_EV_DENIED) continue;
+      evs.push_back(before[i].ev);
+      if (i < all.size() && contains(by_place, all[i].ev)) evs.push_back(all[i].ev);
+    }
+    std::erase_if(evs, [&](const mrc_ctl_ev& ev) { return !has_ev(all, ev); });
+    deny(profile, evs);
   }
 
   void set_denied(const EvSpec& profile) {
     const std::uint64_t id = profile.id;
-    const std::vector<mrc_ctl_ev> wanted = denied_by(*to_, id);
+    const std::vector<mrc_ctl_ev_op_entry> all = read_evs(*session_, id);
+    const std::vector<mrc_ctl_ev> wanted = denied_by_new(all, id);
+    std::vector<mrc_ctl_ev> before;
+    if (kept(profile)) before = denied_by_old(all, id);
     std::vector<mrc_ctl_ev> freed;
     std::vector<mrc_ctl_ev> taken;
-    if (kept(profile)) freed = denied_by(*from_, id);
-    std::erase_if(freed, [&](const mrc_ctl_ev& ev) { return contains(wanted, ev); });
-    for (const mrc_ctl_ev_op_entry& entry : read_evs(*session_, id)) {
+    for (const mrc_ctl_ev_op_entry& entry : all) {
       const bool denied = entry.state == MRC_CTL_EV_DENIED;
-      if (!denied && contains(wanted, entry.ev)) taken.push_back(entry.ev);
+      const bool stays = contains(wanted, entry.ev);
+      if (denied && !stays && contains(before, entry.ev)) freed.push_back(entry.ev);
+      if (!denied && stays) taken.push_back(entry.ev);
     }
-    undo_.emplace_back([this, id, freed, taken] {
-      deny(id, freed);
-      set_ev_states(*session_, id, taken, MRC_CTL_EV_GOOD);
-    });
+    undo_.emplace_back([this, id, freed] { deny(id, freed); });
+    undo_.emplace_back([this, id, taken] { set_ev_states(*session_, id, taken, MRC_CTL_EV_GOOD); });
     set_ev_states(*session_, id, freed, MRC_CTL_EV_GOOD);
     // The place of the first that names the profile: an EV nobody knows is refused as a whole.
     const auto spec = std::find_if(to_->denies.begin(), to_->denies.end(),
@@ -196,20 +271,23 @@ class Transition {
     at(spec == to_->denies.end() ? "" : spec->place, [&] { deny(id, wanted); });
   }
 
-  // The way back as far as it goes; the reason for it is on its way to the user.
-  void undo() {
+  // The way back as far as it goes. Why it did not go further, or nothing.
+  std::string undo() {
+    std::string left;
     for (auto step = undo_.rbegin(); step != undo_.rend(); ++step) {
       try {
         (*step)();
-      } catch (const std::exception&) {
-        continue;
+      } catch (const std::exception& error) {
+        left += (left.empty() ? "" : "; ") + std::string(error.what());
       }
     }
+    return left;
   }
 
   const Session* session_;
   const Setup* from_;
   const Setup* to_;
+  std::set<std::pair<Kind, std::uint64_t>> kept_;
   Applied applied_;
   std::vector<std::function<void()>> undo_;
 };

@@ -12,6 +12,12 @@ struct Applied {
   unsigned kept = 0;
 };
 
+// A failure that leaves the device other than it was before; the message says in what.
+class DeviceChanged : public CtlError {
+ public:
+  using CtlError::CtlError;
+};
+
 // CtlError with the place in the file when `to` wants an id that somebody else has taken.
 void refuse_taken(const Session& session, const Setup& from, const Setup& to);
 
@@ -19,9 +25,11 @@ void refuse_taken(const Session& session, const Setup& from, const Setup& to);
 // an id that is taken by it is an error. Profiles that are the same in both stay as they are;
 // others are removed and created anew, which is refused while somebody uses them. EVs that `to`
 // denies are denied whatever they were; those that only `from` denied are allowed again. An id that
-// `from` has twice may be there in either form and is removed.
+// `from` has in another form as well, or only in another, stays if the device has just what `to`
+// wants. What `from` says of EVs and ports that are not there does not matter.
 //
-// CtlError or InputError with the place in the file. What had been done by then is undone.
+// CtlError or InputError with the place in the file. What had been done by then is undone, to what
+// the device had rather than to what `from` says; DeviceChanged when some of it could not be.
 Applied apply_setup(const Session& session, const Setup& from, const Setup& to);
 
 }  // namespace mrc::controller

@@ -86,6 +86,11 @@ bool is_srv6(const Session& session, std::uint64_t format) {
          attr.ev_fmt_mode == MRC_CTL_EV_FMT_MODE_SRV6;
 }
 
+void refuse_unknown_port(const Session& session, unsigned port) {
+  if (port < 1 || port > session.port_count())
+    throw InputError(fmt::format("{} has ports 1 to {}", session.device(), session.port_count()));
+}
+
 bool parse_positions(const std::string& word, std::size_t& first, std::size_t& last) {
   const char* const end = word.data() + word.size();
   auto part = std::from_chars(word.data(), end, first);
@@ -96,8 +101,6 @@ bool parse_positions(const std::string& word, std::size_t& first, std::size_t& l
   part = std::from_chars(part.ptr + 1, end, last);
   return part.ec == std::errc{} && part.ptr == end;
 }
-
-bool same(const mrc_ctl_ev& a, const mrc_ctl_ev& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 void add_selected(const std::vector<mrc_ctl_ev_op_entry>& all, const std::string& word,
                   std::vector<mrc_ctl_ev>& out) {
@@ -128,6 +131,8 @@ void add_selected(const std::vector<mrc_ctl_ev_op_entry>& all, const std::string
 }
 
 }  // namespace
+
+bool same(const mrc_ctl_ev& a, const mrc_ctl_ev& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 bool same(const FormatSpec& a, const FormatSpec& b) {
   return a.id == b.id && a.mode == b.mode && a.widths == b.widths;
@@ -267,12 +272,20 @@ void create(const Session& session, const CcSpec& spec) {
 }
 
 void set_port(const Session& session, unsigned port, bool enabled) {
-  if (port < 1 || port > session.port_count())
-    throw InputError(fmt::format("{} has ports 1 to {}", session.device(), session.port_count()));
+  refuse_unknown_port(session, port);
   mrc_ctl_port_attr attr{enabled ? MRC_CTL_PORT_ADMIN_ENABLED : MRC_CTL_PORT_ADMIN_DISABLED};
   session.check(os::errno_of(mrc_ctl_modify_port(session.context(), static_cast<std::uint8_t>(port),
                                                  &attr, MRC_CTL_PORT_ADMIN_STATE)),
                 fmt::format("port {}", port));
+}
+
+bool port_enabled(const Session& session, unsigned port) {
+  refuse_unknown_port(session, port);
+  mrc_ctl_port_attr attr{};
+  session.check(os::errno_of(mrc_ctl_query_port(session.context(), static_cast<std::uint8_t>(port),
+                                                &attr, MRC_CTL_PORT_ADMIN_STATE)),
+                fmt::format("port {}", port));
+  return attr.port_admin_state == MRC_CTL_PORT_ADMIN_ENABLED;
 }
 
 std::vector<mrc_ctl_ev_op_entry> read_evs(const Session& session, std::uint64_t id) {
@@ -323,6 +336,23 @@ std::vector<mrc_ctl_ev> select_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
   }
   if (once.empty()) throw InputError("no EV is meant by that");
   return once;
+}
+
+std::vector<mrc_ctl_ev> matching_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
+                                     const std::vector<std::string>& words) {
+  std::vector<mrc_ctl_ev> meant;
+  for (const std::string& word : words) {
+    try {
+      add_selected(all, word, meant);
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+  std::erase_if(meant, [&](const mrc_ctl_ev& ev) {
+    return std::none_of(all.begin(), all.end(),
+                        [&](const mrc_ctl_ev_op_entry& entry) { return same(entry.ev, ev); });
+  });
+  return meant;
 }
 
 void set_ev_states(const Session& session, std::uint64_t id, const std::vector<mrc_ctl_ev>& evs,

@@ -38,7 +38,8 @@ struct CcSpec {
   mrc_ctl_cc_nscc_cfg config{};
 };
 
-// Whether they ask for the same.
+// Whether they ask for the same, or are the same.
+bool same(const mrc_ctl_ev& a, const mrc_ctl_ev& b);
 bool same(const FormatSpec& a, const FormatSpec& b);
 bool same(const EvSpec& a, const EvSpec& b);
 bool same(const CcSpec& a, const CcSpec& b);
@@ -58,6 +59,7 @@ void refuse_existing(const Session& session, Kind kind, std::uint64_t id);
 mrc_ctl_profile_state state_of(const Session& session, Kind kind, std::uint64_t id);
 
 void set_port(const Session& session, unsigned port, bool enabled);
+bool port_enabled(const Session& session, unsigned port);
 
 // All EVs of a profile with their states.
 std::vector<mrc_ctl_ev_op_entry> read_evs(const Session& session, std::uint64_t id);
@@ -71,6 +73,9 @@ bool shows_addresses(const Session& session, std::uint64_t id);
 // `mrc ctl show` prints it. InputError for words that mean nothing.
 std::vector<mrc_ctl_ev> select_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
                                    const std::vector<std::string>& words);
+// The same as far as it goes: words that mean nothing here and EVs that are not there are left out.
+std::vector<mrc_ctl_ev> matching_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
+                                     const std::vector<std::string>& words);
 void set_ev_states(const Session& session, std::uint64_t id, const std::vector<mrc_ctl_ev>& evs,
                    mrc_ctl_ev_state state);
 

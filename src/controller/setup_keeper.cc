@@ -1,5 +1,6 @@
 #include "controller/setup_keeper.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "fabric/toml_file.h"
@@ -16,11 +17,19 @@ Applied SetupKeeper::apply(const std::string& file) {
   Applied applied;
   try {
     applied = apply_setup(*session_, current_, wanted);
+  } catch (const DeviceChanged&) {
+    current_ = journal_.known();
+    throw;
   } catch (...) {
     journal_.abandon();
     throw;
   }
-  journal_.commit();
+  try {
+    journal_.commit();
+  } catch (const std::runtime_error& error) {
+    current_ = journal_.known();
+    throw DeviceChanged(file + ": is set, but that could not be noted: " + error.what());
+  }
   current_ = std::move(wanted);
   return applied;
 }

@@ -17,7 +17,8 @@ class SetupKeeper {
   explicit SetupKeeper(const Session& session)
       : session_(&session), journal_(session.directory()), current_(journal_.known()) {}
 
-  // CtlError or InputError: then the device is as it was.
+  // DeviceChanged: what is on the device now is known all the same, here and to the next process.
+  // Any other error: the device is as it was.
   Applied apply(const std::string& file);
 
  private:

@@ -47,7 +47,6 @@ TESTED_ELSEWHERE = {
     "src/controller/event_queue.cc": "tests/system/ctl, ctld",
     "src/controller/prober.cc": "tests/system/map",
     "src/controller/session.cc": "apply_test.cc, tests/system/ctl",
-    "src/controller/setup_keeper.cc": "apply_test.cc",
     "src/collective/channel.cc": "tools/mrc/tests/collective_smoke.py",
     "src/collective/communicator.cc": "tools/mrc/tests/collective_smoke.py",
     "src/collective/device.cc": "collectives_test.cc, tools/mrc/tests/collective_smoke.py",

@@ -3,64 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
-#include "controller/setup_keeper.h"
 #include "controller/words.h"
 #include "fabric/input_error.h"
-#include "unit/api/api_fixture.h"
+#include "unit/controller/apply_fixture.h"
 
 namespace mrc::controller {
 namespace {
 
-constexpr std::uint64_t kProfile = 7;
-constexpr std::uint64_t kFormat = 1;  // of somebody else, and there all the time
-
-EvSpec profile_of(std::uint64_t id, const std::vector<const char*>& evs) {
-  EvSpec spec{.id = id,
-              .mode = MRC_CTL_EV_MODE_EXP,
-              .has_format = true,
-              .format = kFormat,
-              .min_active = 1};
-  for (const char* const ev : evs)
-    spec.evs.push_back(parse_ev(ev));
-  return spec;
-}
-
-controller::Setup setup_of(std::vector<EvSpec> profiles, std::vector<DenySpec> denies = {}) {
-  controller::Setup setup;
-  setup.ev_profiles = std::move(profiles);
-  setup.denies = std::move(denies);
-  return setup;
-}
-
-class Apply : public testing::Test {
- protected:
-  Apply() : node_(api_test::PrivateNode::instance()), session_("") {
-    create(session_, FormatSpec{.id = kFormat, .widths = {16, 16}});
-  }
-  void TearDown() override {
-    for (const std::uint64_t id : session_.ev_ids())
-      remove(session_, Kind::kEv, id);
-    for (const std::uint64_t id : session_.cc_ids())
-      remove(session_, Kind::kCc, id);
-    remove(session_, Kind::kFormat, kFormat);
-  }
-
-  std::string states_of(std::uint64_t id) const {
-    std::string text;
-    for (const mrc_ctl_ev_op_entry& entry : read_evs(session_, id))
-      text += (text.empty() ? "" : " ") + std::string(ev_state_text(entry.state));
-    return text;
-  }
-  bool exists(Kind kind, std::uint64_t id) const {
-    return state_of(session_, kind, id) != MRC_CTL_PROFILE_INIT;
-  }
-
-  api_test::PrivateNode& node_;
-  Session session_;
-  const EvSpec two_ = profile_of(kProfile, {"1:00000001", "1:00000002"});
-};
+using Apply = ApplyTest;
 
 TEST_F(Apply, CreatesWhatIsWanted) {
   const Applied applied = apply_setup(session_, {}, setup_of({two_}));
@@ -129,20 +79,6 @@ TEST_F(Apply, AFailureAtTheEndUndoesEverything) {
   EXPECT_FALSE(exists(Kind::kCc, 3));
 }
 
-TEST_F(Apply, AKeeperKnowsWhatAnEarlierOneHasSet) {
-  const test::TemporaryDirectory directory;
-  const std::string file = directory / "controller.toml";
-  std::ofstream(file) << "[[ev_profile]]\nid = 7\nmode = \"explicit\"\nformat = 1\n"
-                         "min_active = 1\nevs = [\"1:00000001\"]\n";
-  EXPECT_EQ(SetupKeeper(session_).apply(file).created, 1U);
-  EXPECT_EQ(SetupKeeper(session_).apply(file).kept, 1U);
-  std::ofstream(file) << "[[cc_profile]]\nid = 3\n";
-  const Applied changed = SetupKeeper(session_).apply(file);
-  EXPECT_EQ(changed.removed, 1U);
-  EXPECT_EQ(changed.created, 1U);
-  EXPECT_FALSE(exists(Kind::kEv, kProfile));
-}
-
 // A process was killed between creating the second form of a profile and saying so; the file now
 // wants the first one back.
 TEST_F(Apply, AProfileThatMayHaveTwoFormsIsMadeAnew) {
@@ -155,26 +91,107 @@ TEST_F(Apply, AProfileThatMayHaveTwoFormsIsMadeAnew) {
   EXPECT_EQ(ev_text(read_evs(session_, kProfile).front().ev, false), "1:00000001");
 }
 
-TEST_F(Apply, AKeeperDoesNotCallItsOwnWhatSomebodyElseMade) {
-  create(session_, CcSpec{.id = 44});
-  const test::TemporaryDirectory directory;
-  const std::string file = directory / "controller.toml";
-  std::ofstream(file) << "[[cc_profile]]\nid = 44\n";
-  EXPECT_THROW(SetupKeeper(session_).apply(file), CtlError);
-  EXPECT_THROW(SetupKeeper(session_).apply(file), CtlError) << "nor does the next one";
+// A process was killed before it had changed anything: the device has what is wanted, and whoever
+// uses it need not notice.
+TEST_F(Apply, AProfileThatMayHaveTwoFormsStaysWhereItIsAsWanted) {
+  controller::Setup wanted = setup_of({two_});
+  wanted.formats.push_back({.id = 2, .widths = {8, 24}});
+  wanted.ev_profiles.front().format = 2;
+  wanted.cc_profiles.push_back({.id = 3, .algorithm = parse_algorithm("nscc")});
+  wanted.cc_profiles.front().config.disable_qa = 2;
+  apply_setup(session_, {}, wanted);
+  controller::Setup known = wanted;
+  known.formats.push_back({.id = 2, .widths = {32}});
+  known.ev_profiles.push_back(profile_of(kProfile, {"1:00000009"}));
+  known.cc_profiles.push_back({.id = 3});
+  const Applied applied = apply_setup(session_, known, wanted);
+  EXPECT_EQ(applied.kept, 3U);
+  EXPECT_EQ(applied.created + applied.removed, 0U);
 }
 
-TEST_F(Apply, AKeeperGoesOnFromWhereItWasAfterABrokenFile) {
-  const test::TemporaryDirectory directory;
-  const std::string file = directory / "controller.toml";
-  SetupKeeper keeper(session_);
-  std::ofstream(file) << "[[cc_profile]]\nid = 3\n";
-  keeper.apply(file);
-  std::ofstream(file) << "[[cc_profile";
-  EXPECT_THROW(keeper.apply(file), fabric::InputError);
-  EXPECT_TRUE(exists(Kind::kCc, 3));
-  std::ofstream(file) << "[[cc_profile]]\nid = 3\n";
-  EXPECT_EQ(keeper.apply(file).kept, 1U);
+// How many EVs the device would choose it does not say, so eight may be its choice or the file's.
+TEST_F(Apply, ACountLeftToTheDeviceIsNotGuessed) {
+  const EvSpec eight{.id = kProfile, .count = 8, .min_active = 1};
+  const EvSpec any{.id = kProfile, .min_active = 1};
+  apply_setup(session_, {}, setup_of({eight}));
+  EXPECT_EQ(apply_setup(session_, setup_of({any, eight}), setup_of({any})).created, 1U);
+}
+
+TEST_F(Apply, DenialsOfOldThatFitNothingDoNotMatter) {
+  apply_setup(session_, {}, setup_of({two_}, {{.profile = kProfile, .evs = {"1"}}}));
+  const controller::Setup known = setup_of(
+      {two_}, {{.profile = kProfile, .evs = {"4", "nonsense", "1:0000beef", "port=3", "1"}}});
+  EXPECT_EQ(apply_setup(session_, known, setup_of({two_})).kept, 1U);
+  EXPECT_EQ(states_of(kProfile), "good good") << "the one that fits is given back";
+}
+
+TEST_F(Apply, AFailureGivesBackTheFormThatWasThere) {
+  const EvSpec three = profile_of(kProfile, {"1:00000001", "1:00000002", "1:00000003"});
+  apply_setup(session_, {}, setup_of({three}));
+  EXPECT_THROW(apply_setup(session_, setup_of({two_, three}),
+                           setup_of({profile_of(kProfile, {"1:00000005"})},
+                                    {{.profile = kProfile, .evs = {"9"}}})),
+               fabric::InputError);
+  EXPECT_EQ(states_of(kProfile), "good good good");
+}
+
+// What a killed process may have denied was not denied in fact, and does not fit besides.
+TEST_F(Apply, AFailureGivesBackTheDenialsThatWereThere) {
+  const EvSpec three = profile_of(kProfile, {"1:00000001", "1:00000002", "1:00000003"});
+  apply_setup(session_, {}, setup_of({three}, {{.profile = kProfile, .evs = {"0"}}}));
+  set_ev_states(session_, kProfile, {parse_ev("1:00000003")}, MRC_CTL_EV_DENIED);  // by hand
+  const controller::Setup known = setup_of({three, two_}, {{.profile = kProfile, .evs = {"0"}},
+                                                           {.profile = kProfile, .evs = {"1"}},
+                                                           {.profile = kProfile, .evs = {"5"}}});
+  const std::vector<DenySpec> bad{{.profile = kProfile, .evs = {"9"}}};
+  EXPECT_THROW(apply_setup(session_, known, setup_of({two_}, bad)), fabric::InputError);
+  EXPECT_EQ(states_of(kProfile), "denied good denied") << "made anew";
+  EXPECT_THROW(apply_setup(session_, known, setup_of({three}, bad)), fabric::InputError);
+  EXPECT_EQ(states_of(kProfile), "denied good denied") << "kept";
+}
+
+// The EVs are drawn anew: what the file says of positions holds for the new ones.
+TEST_F(Apply, AFailureGivesBackDenialsOfDrawnEvsByPosition) {
+  const EvSpec drawn{.id = kProfile, .count = 3, .min_active = 1};
+  const controller::Setup before = setup_of({drawn}, {{.profile = kProfile, .evs = {"0-1", "9"}}});
+  apply_setup(session_, {}, setup_of({drawn}, {{.profile = kProfile, .evs = {"1"}}}));
+  EXPECT_THROW(
+      apply_setup(session_, before, setup_of({two_}, {{.profile = kProfile, .evs = {"9"}}})),
+      fabric::InputError);
+  EXPECT_EQ(states_of(kProfile), "good denied good");
+}
+
+TEST_F(Apply, AFailureLeavesPortsAsTheyWere) {
+  set_port(session_, 2, false);  // by hand
+  controller::Setup known;
+  known.disabled_ports = {1, 16};  // of a process that was killed, and did not come to that
+  controller::Setup wanted = setup_of({two_}, {{.profile = kProfile, .evs = {"9"}}});
+  wanted.disabled_ports = {2};
+  EXPECT_THROW(apply_setup(session_, known, wanted), fabric::InputError);
+  EXPECT_TRUE(port_enabled(session_, 1));
+  EXPECT_FALSE(port_enabled(session_, 2));
+}
+
+TEST_F(Apply, APortOfOldThatTheDeviceDoesNotHaveDoesNotMatter) {
+  controller::Setup known;
+  known.disabled_ports = {16};
+  EXPECT_EQ(apply_setup(session_, known, setup_of({two_})).created, 1U);
+}
+
+// What was there is not what is known of it, and cannot be made again.
+TEST_F(Apply, WhatCannotBeUndoneIsTold) {
+  create(session_, two_);
+  const controller::Setup known = setup_of({profile_of(kProfile, {"9:00000001"})});
+  const controller::Setup wanted =
+      setup_of({profile_of(kProfile, {"1:00000003"})}, {{.profile = kProfile, .evs = {"9"}}});
+  try {
+    apply_setup(session_, known, wanted);
+    ADD_FAILURE() << "position 9 of a profile of one EV";
+  } catch (const DeviceChanged& error) {
+    const std::string line = error.what();
+    EXPECT_NE(line.find("the profile has EVs 0 to 0"), std::string::npos) << line;
+    EXPECT_NE(line.find("; not undone: EV profile 7: "), std::string::npos) << line;
+  }
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ void Daemon::apply(const char* what) {
 void Daemon::reload() {
   try {
     apply("reloaded");
+  } catch (const controller::DeviceChanged& error) {
+    say(error.what());
   } catch (const std::exception& error) {
     say(fmt::format("{}; nothing changed", error.what()));
   }

@@ -13,7 +13,7 @@ namespace mrc::tool::ctld {
 class Daemon {
  public:
   // The caller holds the device's lock. Throws CtlError or InputError when the file cannot be
-  // applied; the device is then as it was.
+  // applied; the device is then as it was, unless it is DeviceChanged.
   Daemon(const controller::Session& session, std::string file);
 
   // Until SIGTERM or SIGINT, which must be blocked in all threads, as SIGHUP must. Everything that
