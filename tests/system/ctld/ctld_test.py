@@ -7,6 +7,7 @@ Usage: ctld_test.py <mrc> [unittest arguments]
 import json
 import pathlib
 import random
+import shutil
 import signal
 import sys
 import time
@@ -184,6 +185,33 @@ class Life(Node):
         document = self.shown()
         self.assertEqual(document["cc_profiles"][0]["settings"]["base_rtt"], 12_011)
         self.assertEqual(document["ev_profiles"][0]["evs"][0]["ev"], "1:0001c30b")
+        self.assertEqual(self.states(), ["good", "denied", "denied", "good"])
+        self.stop(daemon)
+
+
+    def test_what_cannot_be_written_down_is_told_and_known(self):
+        daemon, _ = self.start_daemon()
+        noted = pathlib.Path(self.folder, "state", "mrc0", "controller.toml")
+        noted.unlink()
+        pathlib.Path(noted, "in_the_way").mkdir(parents=True)
+        changed = GOOD.replace("base_rtt = 12000", "base_rtt = 13000")
+        line = self.reload(daemon, changed)
+        self.assertIn("is set, but that could not be noted", line)
+        self.assertNotIn("nothing changed", line)
+        self.assertEqual(self.shown()["cc_profiles"][0]["settings"]["base_rtt"], 13000)
+        shutil.rmtree(noted)
+        self.assertIn("0 profiles created, 0 removed, 3 kept", self.reload(daemon, changed))
+        self.stop(daemon)
+
+    def test_one_killed_before_it_changed_anything_costs_nobody_a_profile(self):
+        daemon, _ = self.start_daemon()
+        self.stop(daemon)
+        other = GOOD.replace("12000", "13000").replace("0001c350", "0001c3ff")
+        other = other.replace('"port=3"', '"port=3", "9"').replace("[4]", "[9]")
+        pathlib.Path(self.folder, "state", "mrc0", "controller.begun.1.toml").write_text(
+            other, encoding="utf-8")
+        daemon, line = self.start_daemon()
+        self.assertIn("0 profiles created, 0 removed, 3 kept", line)
         self.assertEqual(self.states(), ["good", "denied", "denied", "good"])
         self.stop(daemon)
 
