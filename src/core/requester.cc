@@ -207,24 +207,23 @@ unsigned Requester::continue_run(TimeNs now, const TxPacket& first, unsigned mos
   CongestionController& cc = *links_.cc;
   const std::int64_t nominal = full_packet_bytes_;
   const std::int64_t room = cc.window_bytes() - cc.in_flight_bytes() - nominal;
-  // The last of a message, of the window or of the records asks for an answer.
+  // The last of a message, of the window or of the records asks for an answer. A window that is
+  // paced holds one packet and so no run.
   const Sequence end = std::min({messages_.at(messages_.next()).end(), window_end(),
                                  window_->next() + window_->free_records()}) -
                        1;
   if (room < nominal || window_->next() >= end) return 0;
   const std::uint64_t count = std::min(
       {std::uint64_t{most}, end - window_->next(), static_cast<std::uint64_t>(room / nominal)});
-  unsigned sent = 0;
-  while (sent < count && cc.next_send() <= now) {
+  for (std::uint64_t i = 0; i < count; ++i) {
     window_->append(now, first.ev, full_packet_bytes_);
     cc.on_sent(nominal);
     cc.on_packet_sent(now, nominal);
-    ++sent;
   }
   messages_.note_sent(window_->next());
-  links_.counters->data_sent += sent;
-  links_.counters->bytes_sent += std::uint64_t{sent} * setup_.path_mtu;
-  return sent;
+  links_.counters->data_sent += count;
+  links_.counters->bytes_sent += count * setup_.path_mtu;
+  return static_cast<unsigned>(count);
 }
 
 void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32_t nominal) {

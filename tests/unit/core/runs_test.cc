@@ -16,7 +16,7 @@ namespace mrc::core {
 namespace {
 
 constexpr std::uint32_t kMtu = 1024;
-constexpr unsigned kQps = 3;
+constexpr unsigned kQps = 8;
 constexpr std::uint64_t kBase = 0x10000;
 constexpr std::uint64_t kLength = 1 << 20;
 constexpr Rkey kKey{0x77};
@@ -39,6 +39,8 @@ class World {
  public:
   World(std::uint64_t seed, bool runs) : random_(seed), most_(seed + 1), runs_(runs) {
     lossy_ = random_.below(3) == 0;
+    copies_ = random_.below(4) == 0 ? 100 : 3;
+    sender_units_ = static_cast<std::uint8_t>(random_.below(4) == 0 ? 2 : 1);
     for (unsigned side = 0; side < 2; ++side)
       start(side);
   }
@@ -46,6 +48,7 @@ class World {
   void step() {
     now_ += 1 + random_.below(30'000);
     ++step_;
+    slow_port_ = static_cast<PortId>(random_.below(8));  // mostly none that exists
     for (unsigned side = 0; side < 2; ++side) {
       change_something(side);
       deliver(side);
@@ -110,7 +113,7 @@ class World {
       EXPECT_TRUE(
           end.ready_to_send(0, number,
                             {.first_psn = Psn(Psn::kMask - 200),
-                             .mpr = 1,
+                             .mpr = sender_units_,
                              .max_outstanding = i == 0 ? std::uint16_t{40} : std::uint16_t{0}})
               .ok());
     }
@@ -167,7 +170,7 @@ class World {
                               .entropy = out.entropy,
                               .payload_length = out.payload_length},
                   .to = 1 - side,
-                  .at_step = step_ + 1};
+                  .at_step = step_ + (out.port == slow_port_ ? 3 : 1)};
     const unsigned fate = random_.below(400);
     const bool is_write = wire::is_write(out.packet.bth.opcode);
     if (lossy_ && fate < 12) return;
@@ -178,7 +181,7 @@ class World {
       flying.arrival.payload_length = 0;
     }
     air_.push_back(flying);
-    if (fate >= 22 && fate < 25) air_.push_back(flying);
+    if (fate >= 22 && fate < 22 + copies_) air_.push_back(flying);
   }
 
   void deliver(unsigned side) {
@@ -265,6 +268,9 @@ class World {
   Prng most_;
   bool runs_;
   bool lossy_ = false;
+  unsigned copies_ = 0;            // of 400 packets
+  std::uint8_t sender_units_ = 1;  // with 2 it sends beyond what the receiver tracks
+  PortId slow_port_ = kNoPort;     // what leaves by it in this step is overtaken
   TimeNs now_ = 0;
   unsigned step_ = 0;
   unsigned joined_ = 0;
