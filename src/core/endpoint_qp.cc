@@ -125,8 +125,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   const Status attached = e.attach_peer(*qp);
   if (!attached.ok()) return attached;
   const DurationNs base_rtt_ns = e.base_rtt_ns(*qp);
-  qp->paths->set_probe_base(std::max(base_rtt_ns, e.config.jitter_ns));
-  qp->paths->share_probes(e.peers[qp->peer].probe_turns);
+  qp->paths->pace_probes(std::max(base_rtt_ns, e.config.jitter_ns), e.peers[qp->peer].probe_turns);
   qp->requester.start_probing(e.links_of(*qp), base_rtt_ns);
   qp->responder.start(qp->rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;

@@ -107,8 +107,8 @@ class PathSet {
   // Control.
   void set_denied(EvIndex ev, bool denied, TimeNs now);
   void set_usable_ports(PortMask ports);  // local and remote port state combined
-  void set_probe_base(DurationNs base_ns) { probes_.set_base(base_ns); }
-  void share_probes(ProbeTurns& turns) { probes_.share(turns); }
+  void pace_probes(DurationNs base_ns, ProbeTurns& turns) { probes_.pace(base_ns, turns); }
+  void on_probe_round_trip(DurationNs sample) { probes_.note_round_trip(sample); }
 
   // Nothing has come back on any path for a long time, or our answers do not arrive.
   bool in_doubt() const { return reverse_.in_doubt(); }

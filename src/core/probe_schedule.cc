@@ -39,9 +39,9 @@ void ProbeSchedule::remove(EvIndex ev) {
 
 void ProbeSchedule::on_sent(EvIndex ev, TimeNs now) {
   Place& place = places_[index(ev)];
-  next_allowed_ = now + base_ns_ / 4;
+  next_allowed_ = now + round_trip() / 4;
   if (turns_ != nullptr) {
-    next_allowed_ = std::max(next_allowed_, turns_->take(now, base_ns_ / 16));
+    next_allowed_ = std::max(next_allowed_, turns_->take(now, round_trip() / 16));
   }
   if (place.level < kMaxLevel && period(place.level) < cap_ns_) ++place.level;
   move_to(ev, MRC_BUG(kPathProbesOnlyOnce) ? kNever : now + period(place.level));

@@ -1,14 +1,19 @@
 // When to probe which bad EV of a queue pair.
 //
 // An EV is due one base period after it went bad, then after 2, 4, 8... base periods up to the cap.
-// All together get at most one probe per quarter of a base period, earliest due first, so hundreds
-// of bad EVs share that rate and none is forgotten: with a base of 12 us and 100 dead EVs each is
-// probed after 300 us at the latest, until its own period is longer.
+// All together get at most four probes per round trip, earliest due first, so hundreds of bad EVs
+// share that rate and none is forgotten: with 12 us and 100 dead EVs each is probed after 300 us at
+// the latest, until its own period is longer.
 //
-// Queue pairs to one peer share a rate as well, one probe per sixteenth of a base period, and take
-// turns: whoever has sent one has its next turn behind those of all others. Otherwise 1,000 queue
-// pairs with two bad EVs each would ask 200,000 times a second, which software ends do not answer
-// in time, so that no path ever comes back.
+// Queue pairs to one peer share a rate as well, 16 probes per round trip, and take turns: whoever
+// has sent one has its next turn behind those of all others. Otherwise 1,000 queue pairs with two
+// bad EVs each would ask 200,000 times a second, which software ends do not answer in time, so that
+// no path ever comes back.
+//
+// The round trip is that of the answers, and at least the base period. No window limits probes, so
+// nothing else makes them fewer where they are what fills a queue: EVs went bad because probes were
+// lost, and probes were lost because 450 EVs that went bad in turn were probed at twice the rate of
+// the only link (seed 1970324847419853).
 #pragma once
 
 #include <algorithm>
@@ -17,6 +22,7 @@
 #include <limits>
 
 #include "base/fixed_array.h"
+#include "base/planted_bug.h"
 #include "base/types.h"
 #include "core/ev_profile.h"
 
@@ -32,22 +38,35 @@ class ProbeTurns {
     return turn;
   }
 
+  // How long answers take now, on average; 0 before the first.
+  DurationNs round_trip() const { return round_trip_; }
+  void note_round_trip(DurationNs sample) {
+    round_trip_ = round_trip_ == 0 ? sample : round_trip_ + (sample - round_trip_) / 4;
+  }
+
  private:
   TimeNs next_ = std::numeric_limits<TimeNs>::min();
+  DurationNs round_trip_ = 0;
 };
 
 class ProbeSchedule {
  public:
   ProbeSchedule(const EvProfile& profile, DurationNs base_ns, DurationNs cap_ns);
 
-  void set_base(DurationNs base_ns) { base_ns_ = base_ns; }
-  void share(ProbeTurns& turns) { turns_ = &turns; }  // which must outlive this
+  // The base period, and whom to take turns with, which must outlive this.
+  void pace(DurationNs base_ns, ProbeTurns& turns) {
+    base_ns_ = base_ns;
+    turns_ = &turns;
+  }
 
   void add(EvIndex ev, TimeNs now);  // one base period from now, the first of its periods
   void remove(EvIndex ev);
   void on_sent(EvIndex ev, TimeNs now);         // the next one follows after twice the period
   void ask_again_soon(EvIndex ev, TimeNs now);  // within one base period
   void restart(PortId port, TimeNs now);        // all of the plane are due now, as if newly added
+  void note_round_trip(DurationNs sample) {     // of an answer
+    if (turns_ != nullptr) turns_->note_round_trip(sample);
+  }
 
   // Of these ports, which all have an EV on the schedule: the EV whose probe is due, kNoEv when
   // none is; and when the next one will be, kNever without any port.
@@ -72,6 +91,10 @@ class ProbeSchedule {
 
   static constexpr std::size_t index(EvIndex ev) { return static_cast<std::size_t>(ev); }
   DurationNs period(unsigned level) const;
+  DurationNs round_trip() const {
+    const bool known = turns_ != nullptr && !MRC_BUG(kLateAnswersSayNothing);
+    return known ? std::max(base_ns_, turns_->round_trip()) : base_ns_;
+  }
   EvIndex first(PortId port) const { return EvIndex{heap_[planes_[profile_->plane(port)].begin]}; }
   void move_to(EvIndex ev, TimeNs due);
   void put(const Plane& plane, unsigned at, std::uint16_t ev);

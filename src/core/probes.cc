@@ -109,6 +109,10 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
   if (answers_revival(sack)) return on_revival_answer(now, sack);
   const auto probe = probes_.find(sack.offset_or_probe_id);
   if (!probe || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
+    // Given up too early: who expects 10 us where answers take 130 us would give up all of them.
+    const DurationNs took = stamp_age(now, sack.timestamp_ticks);
+    const bool counts = took > rtt_.smoothed() && !MRC_BUG(kLateAnswersSayNothing);
+    if (counts) rtt_.add(now, now - took, took);
     return DropReason::kUnknownProbe;
   }
   add_rtt_sample(now, probe->sent_at, sack.timestamp_ticks, false, sample);
@@ -127,6 +131,7 @@ DropReason Requester::on_revival_answer(TimeNs now, const wire::Sack& sack) {
       !links_.paths->profile().matches(ev, sack.entropy)) {
     return DropReason::kUnknownProbe;
   }
+  links_.paths->on_probe_round_trip(stamp_age(now, sack.timestamp_ticks));
   tell_path(now, sack, ev);
   return DropReason::kNone;
 }

@@ -215,8 +215,10 @@ unsigned Requester::continue_run(TimeNs now, const TxPacket& first, unsigned mos
   if (room < nominal || window_->next() >= end) return 0;
   const std::uint64_t count = std::min(
       {std::uint64_t{most}, end - window_->next(), static_cast<std::uint64_t>(room / nominal)});
+  // Not the EV that `first` names: who has given no profile is told none.
+  const EvIndex ev = window_->record(window_->next() - 1).ev;
   for (std::uint64_t i = 0; i < count; ++i) {
-    window_->append(now, first.ev, full_packet_bytes_);
+    window_->append(now, ev, full_packet_bytes_);
     cc.on_sent(nominal);
     cc.on_packet_sent(now, nominal);
   }
@@ -336,7 +338,9 @@ Requester::Outcome Requester::fire(Timer timer, TimeNs now) {
 // answers none of them gives up for want of a turn.
 Requester::Outcome Requester::expire_retry(TimeNs now) {
   const TimeNs sent_before = now - retry_.base_ns(pace());
-  const bool waits = wants_to_send() && !MRC_BUG(kWaitingNeverAsks);
+  const bool under_way =
+      window_->earliest_sent() != SendWindow::kEnd && !MRC_BUG(kOwnPacketIsATurn);
+  const bool waits = wants_to_send() && !under_way && !MRC_BUG(kWaitingNeverAsks);
   if (waits && !awaiting_feedback()) tail_probe_due_ = true;
   const bool nothing_out = window_->oldest() == window_->next() && !messages_.any_unacknowledged();
   const RetryPolicy::Outcome outcome =

@@ -29,6 +29,12 @@ constexpr DurationNs round_trip(TimeNs now, TimeNs sent_at, std::uint16_t reflec
   return std::max(elapsed - service, kTickNs);
 }
 
+// How old a stamp is that came back, the peer's residence time left out: its round trip, unless
+// that is longer than the 8.4 ms in which the clock of the stamps turns round.
+constexpr DurationNs stamp_age(TimeNs now, std::uint16_t reflected) {
+  return static_cast<std::uint16_t>(ticks_at(now) - reflected) * kTickNs;
+}
+
 // Answers that come far too late say little about the next ones: many may have waited for the same
 // thing. Together they are one sample, of limited weight; what was sent after that is believed. If
 // the very first answer is late, it is none: either the peer paused, or everything takes longer

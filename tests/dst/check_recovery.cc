@@ -228,8 +228,8 @@ void Checker::note_trim(EndRef to, const core::QpStatus& after) {
 // --- Effort ---
 
 // What the sender does not know to have arrived may be sent three times, and a few packets more;
-// also once for each NACK and for each packet that a queue dropped, since queues are as short as
-// they were.
+// also once for each NACK and for each packet that a queue dropped, or trimmed where the peer sends
+// no NACKs for that, since queues are as short as they were.
 void Checker::begin_drain() {
   for (const EndRef ref : world_.model.ends()) {
     End& end = world_.model.end(ref);
@@ -242,12 +242,13 @@ void Checker::check_drain_effort() const {
   if (!world_.stage.swarm.heals()) return;
   for (const EndRef ref : world_.model.ends()) {
     const End& end = world_.model.end(ref);
-    const bool healthy =
-        end.state == EndState::kLive && world_.model.end(ref.peer()).state == EndState::kLive;
-    const auto drops = world_.stage.quiet_queue_drops.find({ref.connection, ref.side});
-    const std::uint64_t allowed =
-        end.transmissions_allowed +
-        (drops == world_.stage.quiet_queue_drops.end() ? 0 : drops->second);
+    const End& peer = world_.model.end(ref.peer());
+    const bool healthy = end.state == EndState::kLive && peer.state == EndState::kLive;
+    const auto found = world_.stage.quiet_losses.find({ref.connection, ref.side});
+    const auto lost =
+        found == world_.stage.quiet_losses.end() ? Stage::QueueLosses{} : found->second;
+    const std::uint64_t untold = lost.dropped + (peer.rtr.trim_nack ? 0 : lost.trimmed);
+    const std::uint64_t allowed = end.transmissions_allowed + untold;
     MRC_CHECK(!healthy || end.history.transmissions() <= allowed,
               "queue pair %06x sent %" PRIu64 " packets, %" PRIu64
               " would have been enough in a healthy network",

@@ -131,8 +131,8 @@ void Network::drop(std::uint32_t slot, Fault why) {
   stage_.count(why);
   const Flight& flight = flights_[slot];
   stage_.trace.fault(stage_.now, flight, why);
-  if (why == Fault::kQueueDrop && !stage_.faults_on) {
-    ++stage_.quiet_queue_drops[{flight.origin.connection, flight.origin.side}];
+  if (why == Fault::kQueueDrop) {
+    stage_.note_queue_drop(flight.origin.connection, flight.origin.side);
   }
   flights_.release(slot);
 }
@@ -163,6 +163,7 @@ Network::Verdict Network::pass_queue(Queue& queue, Flight& flight, bool last_hop
     const auto how = last_hop ? core::TrimState::kTrimmedLastHop : core::TrimState::kTrimmed;
     if (!cut(flight, how)) return Verdict::kDropped;
     stage_.count(Fault::kQueueTrim);
+    stage_.note_queue_trim(flight.origin.connection, flight.origin.side);
     stage_.trace.fault(stage_.now, flight, Fault::kQueueTrim);
     return Verdict::kPass;
   }

@@ -23,8 +23,18 @@ struct Stage {
   FaultCounts counts;
   TimeNs now = 0;
   bool faults_on = true;  // false in the quiet phase
-  // Packets that queues dropped in the quiet phase, by who sent them: (connection, side).
-  std::map<std::pair<std::uint32_t, std::uint8_t>, std::uint64_t> quiet_queue_drops;
+  // What queues did in the quiet phase to the packets of a queue pair: (connection, side).
+  struct QueueLosses {
+    std::uint64_t dropped = 0;
+    std::uint64_t trimmed = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint8_t>, QueueLosses> quiet_losses;
+  void note_queue_drop(std::uint32_t connection, std::uint8_t side) {
+    if (!faults_on) ++quiet_losses[{connection, side}].dropped;
+  }
+  void note_queue_trim(std::uint32_t connection, std::uint8_t side) {
+    if (!faults_on) ++quiet_losses[{connection, side}].trimmed;
+  }
 
   void count(Fault fault) { ++counts[fault]; }
   // Whether faults of this kind strike at the moment.

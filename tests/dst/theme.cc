@@ -7,9 +7,9 @@
 namespace mrc::dst {
 namespace {
 
-constexpr std::array<const char*, kThemeCount> kNames = {"any",       "one-path", "some-paths",
-                                                         "last-port", "idle",     "many-qps",
-                                                         "stalls",    "windows",  "software-nic"};
+constexpr std::array<const char*, kThemeCount> kNames = {
+    "any",      "one-path", "some-paths", "last-port",    "idle",
+    "many-qps", "stalls",   "windows",    "software-nic", "bottleneck"};
 
 void switch_on(Swarm& swarm, Fault fault, std::uint32_t rate) {
   swarm.faults[fault] = {true, rate};
@@ -68,6 +68,18 @@ void make_software_nic(Random& random, Swarm& swarm) {
   if (random.one_in(2)) switch_on(swarm, Fault::kTimerLate, random.logarithmic(500, 500'000));
 }
 
+// Sixteen senders at a quarter of one port's rate, with hundreds of paths that all go through it:
+// what is sent whatever the window says must not be what fills the queue.
+void make_bottleneck(Random& random, Swarm& swarm) {
+  swarm.hosts = random.between(6, 16);
+  swarm.connections = random.between(swarm.hosts, 2 * swarm.hosts);
+  swarm.ports = random.between(1, 2);
+  swarm.spines = 1;
+  swarm.spine_bits_per_second = swarm.port_bits_per_second / random.logarithmic(4, 40);
+  swarm.packets = std::min(swarm.packets, 12'000U);
+  if (random.one_in(2)) swarm.switches_trim = false;
+}
+
 }  // namespace
 
 const char* theme_name(Theme theme) { return kNames[static_cast<std::size_t>(theme)]; }
@@ -109,6 +121,8 @@ void apply_theme(Swarm& swarm) {
       return make_windows(random, swarm);
     case Theme::kSoftwareNic:
       return make_software_nic(random, swarm);
+    case Theme::kBottleneck:
+      return make_bottleneck(random, swarm);
   }
 }
 

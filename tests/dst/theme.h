@@ -22,8 +22,9 @@ enum class Theme : std::uint8_t {
   kStalls,       // hosts that stand still and then get everything at once
   kWindows,      // windows that change, PSNs that wrap
   kSoftwareNic,  // the engine as the software NIC sets it up
+  kBottleneck,   // many hosts and paths, one queue in the middle that is too slow for them
 };
-inline constexpr unsigned kThemeCount = 9;
+inline constexpr unsigned kThemeCount = 10;
 
 const char* theme_name(Theme theme);
 std::optional<Theme> theme_of_name(std::string_view name);

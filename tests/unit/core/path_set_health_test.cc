@@ -333,7 +333,8 @@ TEST(PathSetProbes, StartAfreshWhenAPortComesBack) {
 
 TEST(PathSetProbes, FollowANewBasePeriod) {
   Paths paths(1, 4, {.probe_base_ns = kBase, .probe_cap_ns = kCap});
-  paths.set.set_probe_base(3 * kBase);
+  ProbeTurns turns;
+  paths.set.pace_probes(3 * kBase, turns);
   paths.set.on_lost(ev_at(0), 0);
   EXPECT_EQ(paths.set.next_probe_time(), 3 * kBase);
 }

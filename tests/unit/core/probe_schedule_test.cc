@@ -54,7 +54,7 @@ TEST(ProbeSchedule, QueuePairsToOnePeerTakeTurns) {
   std::vector<std::unique_ptr<Schedule>> pairs;
   for (unsigned i = 0; i < 1'000; ++i) {
     pairs.push_back(std::make_unique<Schedule>(1, 2));
-    pairs.back()->probes.share(turns);
+    pairs.back()->probes.pace(kBase, turns);
     pairs.back()->probes.add(ev_at(0), 0);
     pairs.back()->probes.add(ev_at(1), 0);
   }
@@ -69,6 +69,40 @@ TEST(ProbeSchedule, QueuePairsToOnePeerTakeTurns) {
   const TimeNs later = turn + kBase;
   pairs[0]->probes.on_sent(ev_at(1), later);
   EXPECT_EQ(pairs[0]->probes.next_time(kFirst), later + kBase / 4);
+}
+
+// Answers that take ten base periods make it four probes in that time, and 16 of all queue pairs.
+TEST(ProbeSchedule, SlowAnswersMakeProbesFewer) {
+  ProbeTurns turns;
+  Schedule one(1, 2);
+  Schedule other(1, 2);
+  for (Schedule* schedule : {&one, &other}) {
+    schedule->probes.pace(kBase, turns);
+    schedule->probes.add(ev_at(0), 0);
+    schedule->probes.add(ev_at(1), 0);
+  }
+  one.probes.note_round_trip(10 * kBase);
+  one.probes.on_sent(ev_at(0), kBase);
+  EXPECT_EQ(one.probes.next_time(kFirst), kBase + 10 * kBase / 4);
+  for (unsigned i = 0; i < 7; ++i)
+    other.probes.on_sent(ev_at(0), kBase);
+  EXPECT_EQ(other.probes.next_time(kFirst), kBase + 7 * (10 * kBase / 16));
+}
+
+TEST(ProbeSchedule, TheRoundTripIsAnAverageAndNeverLessThanTheBasePeriod) {
+  ProbeTurns turns;
+  Schedule schedule(1, 2);
+  schedule.probes.pace(kBase, turns);
+  schedule.probes.add(ev_at(0), 0);
+  schedule.probes.note_round_trip(9 * kBase);
+  schedule.probes.note_round_trip(kBase);
+  schedule.probes.on_sent(ev_at(0), kBase);
+  EXPECT_EQ(turns.round_trip(), 7 * kBase);
+  for (unsigned i = 0; i < 100; ++i)
+    schedule.probes.note_round_trip(kBase / 100);
+  schedule.probes.add(ev_at(1), 0);
+  schedule.probes.on_sent(ev_at(1), kSecondNs);
+  EXPECT_EQ(schedule.probes.next_time(kFirst), kSecondNs + kBase / 4);
 }
 
 TEST(ProbeSchedule, AllTogetherGetOnePerQuarterOfABasePeriod) {
