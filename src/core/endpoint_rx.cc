@@ -15,7 +15,7 @@ constexpr DurationNs kMinReverseCheckNs = 20 * kMicrosecondNs;
 void note_question(Qp& qp) {
   qp.paths->on_asked_again();
   // One at a time: a peer that does the same must not keep both asking for ever.
-  if (qp.paths->answers_in_doubt() && !qp.requester.probe_pending())
+  if (qp.paths->answers_in_doubt() && qp.requester.probes().empty())
     qp.requester.check_reverse_path();
 }
 
@@ -143,8 +143,9 @@ void Endpoint::Impl::check_reverse_path(TimeNs now, Qp& qp) {
   if (now < peer.reverse_check_at) return;
   // The first packet only starts the clock: a short exchange needs no check.
   if (peer.reverse_check_at > 0 && !qp.requester.check_reverse_path()) return;
-  peer.reverse_check_at = now + std::max({qp.requester.rtt().smoothed(), kMinReverseCheckNs,
-                                          config.jitter_ns, config.reverse_check_ns});
+  const DurationNs answer_takes = qp.requester.rtt().smoothed() << qp.requester.probes().lateness();
+  peer.reverse_check_at =
+      now + std::max({answer_takes, kMinReverseCheckNs, config.jitter_ns, config.reverse_check_ns});
 }
 
 DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

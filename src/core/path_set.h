@@ -99,7 +99,8 @@ class PathSet {
   void on_peer_progress(unsigned packets = 1) { reverse_.on_peer_progress(packets); }
   void on_probe_sent(EvIndex ev, TimeNs now);  // schedules the next one
   // Stands for on_marked too. Answers beyond one per probe sent are ignored while the EV is bad.
-  void on_probe_answered(EvIndex ev, bool marked, TimeNs now);
+  // `took`: the round trip, 0 when not known; it counts where the answer does.
+  void on_probe_answered(EvIndex ev, bool marked, TimeNs now, DurationNs took = 0);
   // A declared loss was wrong: the packet had arrived. Undoes the blame if nothing else speaks
   // against the EV: another loss, ALWAYS_SKIP or a probe that got no answer.
   void on_spurious_loss(EvIndex ev, TimeNs now);
@@ -108,7 +109,6 @@ class PathSet {
   void set_denied(EvIndex ev, bool denied, TimeNs now);
   void set_usable_ports(PortMask ports);  // local and remote port state combined
   void pace_probes(DurationNs base_ns, ProbeTurns& turns) { probes_.pace(base_ns, turns); }
-  void on_probe_round_trip(DurationNs sample) { probes_.note_round_trip(sample); }
 
   // Nothing has come back on any path for a long time, or our answers do not arrive.
   bool in_doubt() const { return reverse_.in_doubt(); }

@@ -41,6 +41,7 @@ void ProbeSchedule::on_sent(EvIndex ev, TimeNs now) {
   Place& place = places_[index(ev)];
   next_allowed_ = now + round_trip() / 4;
   if (turns_ != nullptr) {
+    turns_->on_sent();
     next_allowed_ = std::max(next_allowed_, turns_->take(now, round_trip() / 16));
   }
   if (place.level < kMaxLevel && period(place.level) < cap_ns_) ++place.level;

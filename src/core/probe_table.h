@@ -4,13 +4,21 @@
 // Owns the ids given out and the few probes that wait for an answer. At most eight do; a ninth
 // takes the place of the oldest, of which nothing is concluded then. Sends nothing and judges no
 // path.
+//
+// Lateness: an answer to a probe that is no longer waited for says that answers take longer than
+// expected, but not how long, since its stamp is not held against a record. Each one doubles the
+// patience, until answers are in time and tell their round trip; each of those halves it again.
+// Where 10 us are expected and 130 us is the truth, every probe would otherwise be given up.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
+#include "base/planted_bug.h"
 #include "base/types.h"
 
 namespace mrc::core {
@@ -37,6 +45,7 @@ class ProbeTable {
       if (sent_at_[i] < sent_at_[place]) place = i;
     }
     last_id_ = static_cast<std::uint16_t>((last_id_ + 1) % id_limit);
+    answered_ <<= 1;
     ids_[place] = last_id_;
     evs_[place] = ev;
     sent_at_[place] = now;
@@ -50,10 +59,23 @@ class ProbeTable {
     if (place == kMost) return std::nullopt;
     return Probe{.id = id, .ev = evs_[place], .sent_at = sent_at_[place]};
   }
-  void release(std::uint16_t id) {
+  // Its answer has come in time.
+  void on_answered(std::uint16_t id) {
     const unsigned place = place_of(id);
     if (place < kMost) evs_[place] = kNoEv;
+    if (age(id) < answered_.size()) answered_.set(age(id));
+    if (lateness_ > 0) --lateness_;
   }
+  // An answer that nobody waits for: whether it is late. Copies of it and answers to what was never
+  // asked are not.
+  bool on_unexpected(std::uint16_t id) {
+    if (age(id) >= answered_.size() || answered_.test(age(id))) return false;
+    if (MRC_BUG(kLateAnswersSayNothing)) return false;
+    answered_.set(age(id));
+    if (lateness_ < kMostLate) ++lateness_;
+    return true;
+  }
+  unsigned lateness() const { return lateness_; }  // how often patience is to be doubled
 
   bool empty() const {
     return std::all_of(evs_.begin(), evs_.end(), [](EvIndex ev) { return ev == kNoEv; });
@@ -81,7 +103,13 @@ class ProbeTable {
 
  private:
   static constexpr unsigned kMost = 8;
+  static constexpr std::uint8_t kMostLate = 6;
+  static constexpr std::size_t kRemembered = 256;
 
+  // How many were sent after it.
+  std::size_t age(std::uint16_t id) const {
+    return static_cast<std::uint16_t>(last_id_ - id) & 0x7FFF;
+  }
   unsigned place_of(std::uint16_t id) const {
     unsigned place = 0;
     while (place < kMost && (evs_[place] == kNoEv || ids_[place] != id))
@@ -93,6 +121,8 @@ class ProbeTable {
   std::array<std::uint16_t, kMost> ids_{};
   std::array<EvIndex, kMost> evs_;  // kNoEv: free
   std::uint16_t last_id_ = 0x7FFF;  // the first is 0 with a limit of 0x8000
+  std::uint8_t lateness_ = 0;
+  std::bitset<kRemembered> answered_;  // by age
   TimeNs look_at_ = kNever;
 };
 

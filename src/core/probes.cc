@@ -109,17 +109,15 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
   if (answers_revival(sack)) return on_revival_answer(now, sack);
   const auto probe = probes_.find(sack.offset_or_probe_id);
   if (!probe || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
-    // Given up too early: who expects 10 us where answers take 130 us would give up all of them.
-    const DurationNs took = stamp_age(now, sack.timestamp_ticks);
-    const bool counts = took > rtt_.smoothed() && !MRC_BUG(kLateAnswersSayNothing);
-    if (counts) rtt_.add(now, now - took, took);
+    // Late or not, the peer is there.
+    if (!probe && probes_.on_unexpected(sack.offset_or_probe_id)) heard_at_ = now;
     return DropReason::kUnknownProbe;
   }
   add_rtt_sample(now, probe->sent_at, sack.timestamp_ticks, false, sample);
-  tell_path(now, sack, probe->ev);
+  tell_path(now, sack, probe->ev, 0);
   if (started_) window_->overtake_until(probe->ev, probe->sent_at);
   losses_.note_arrival(probe->sent_at);
-  probes_.release(probe->id);
+  probes_.on_answered(probe->id);
   heard_at_ = now;
   return DropReason::kNone;
 }
@@ -131,16 +129,15 @@ DropReason Requester::on_revival_answer(TimeNs now, const wire::Sack& sack) {
       !links_.paths->profile().matches(ev, sack.entropy)) {
     return DropReason::kUnknownProbe;
   }
-  links_.paths->on_probe_round_trip(stamp_age(now, sack.timestamp_ticks));
-  tell_path(now, sack, ev);
+  tell_path(now, sack, ev, stamp_age(now, sack.timestamp_ticks));
   return DropReason::kNone;
 }
 
-void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev) {
+void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev, DurationNs took) {
   if (sack.mark == wire::PathMark::kAlwaysSkip) {
     links_.paths->on_always_skip(ev, now);
   } else {
-    links_.paths->on_probe_answered(ev, sack.mark == wire::PathMark::kSkipOnce, now);
+    links_.paths->on_probe_answered(ev, sack.mark == wire::PathMark::kSkipOnce, now, took);
   }
 }
 

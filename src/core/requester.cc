@@ -244,7 +244,8 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
 DurationNs Requester::tail_probe_delay() const {
   const DurationNs varied = std::min(4 * rtt_.variation(), rtt_.smoothed());
   const DurationNs once = rtt_.smoothed() + varied + rtt_.minimum() / 4 + links_.jitter_ns;
-  return std::min(once << std::min<unsigned>(tail_probes_, kMaxBackoffShift), kMaxTailProbeDelayNs);
+  const unsigned shift = std::min(tail_probes_ + probes_.lateness(), kMaxBackoffShift);
+  return std::min(once << shift, kMaxTailProbeDelayNs);
 }
 
 // Without probes the tail is asked about when the retry timer has expired, and no path is revived.

@@ -126,8 +126,8 @@ class Requester {
   Outcome refuse(TimeNs now, Psn psn);
   TimeNs deadline() const;
 
-  // A probe other than those of abandoned paths is on its way.
-  bool probe_pending() const { return !probes_.empty(); }
+  // Those on their way, other than of abandoned paths.
+  const ProbeTable& probes() const { return probes_; }
   // Data came in on this queue pair: asks for a probe of the reverse path, unless data of our own
   // does that anyway (false).
   bool check_reverse_path();
@@ -222,7 +222,7 @@ class Requester {
   static bool answers_revival(const wire::Sack& sack);
   void expire_probes(TimeNs now);
   DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
-  void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev);
+  void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev, DurationNs took);
 
   RequesterSetup setup_;
   RequesterLinks links_;

@@ -71,7 +71,7 @@ TEST(ProbeSchedule, QueuePairsToOnePeerTakeTurns) {
   EXPECT_EQ(pairs[0]->probes.next_time(kFirst), later + kBase / 4);
 }
 
-// Answers that take ten base periods make it four probes in that time, and 16 of all queue pairs.
+// Answers that take four round trips more than expected count a quarter each.
 TEST(ProbeSchedule, SlowAnswersMakeProbesFewer) {
   ProbeTurns turns;
   Schedule one(1, 2);
@@ -81,28 +81,46 @@ TEST(ProbeSchedule, SlowAnswersMakeProbesFewer) {
     schedule->probes.add(ev_at(0), 0);
     schedule->probes.add(ev_at(1), 0);
   }
-  one.probes.note_round_trip(10 * kBase);
+  one.probes.note_round_trip(5 * kBase);
+  EXPECT_EQ(turns.round_trip(), 2 * kBase);
   one.probes.on_sent(ev_at(0), kBase);
-  EXPECT_EQ(one.probes.next_time(kFirst), kBase + 10 * kBase / 4);
-  for (unsigned i = 0; i < 7; ++i)
-    other.probes.on_sent(ev_at(0), kBase);
-  EXPECT_EQ(other.probes.next_time(kFirst), kBase + 7 * (10 * kBase / 16));
+  const DurationNs now_takes = 2 * kBase - 2 * kBase / 64;
+  EXPECT_EQ(turns.round_trip(), now_takes);
+  EXPECT_EQ(one.probes.next_time(kFirst), kBase + 2 * kBase / 4);
+  other.probes.on_sent(ev_at(0), kBase);
+  EXPECT_EQ(other.probes.next_time(kFirst), kBase + now_takes / 4);
 }
 
-TEST(ProbeSchedule, TheRoundTripIsAnAverageAndNeverLessThanTheBasePeriod) {
+TEST(ProbeSchedule, OneThatTookFarTooLongCountsAsEightTimesTheUsual) {
+  ProbeTurns turns;
+  turns.on_answered(kSecondNs, kBase);
+  EXPECT_EQ(turns.round_trip(), kBase + 7 * kBase / 4);
+}
+
+TEST(ProbeSchedule, TheRoundTripIsNeverLessThanTheBasePeriod) {
   ProbeTurns turns;
   Schedule schedule(1, 2);
   schedule.probes.pace(kBase, turns);
   schedule.probes.add(ev_at(0), 0);
-  schedule.probes.note_round_trip(9 * kBase);
-  schedule.probes.note_round_trip(kBase);
-  schedule.probes.on_sent(ev_at(0), kBase);
-  EXPECT_EQ(turns.round_trip(), 7 * kBase);
+  schedule.probes.add(ev_at(1), 0);
   for (unsigned i = 0; i < 100; ++i)
     schedule.probes.note_round_trip(kBase / 100);
-  schedule.probes.add(ev_at(1), 0);
   schedule.probes.on_sent(ev_at(1), kSecondNs);
   EXPECT_EQ(schedule.probes.next_time(kFirst), kSecondNs + kBase / 4);
+}
+
+// After a pause of the peer, where nothing answers any more.
+TEST(ProbeSchedule, ProbesWithoutAnAnswerBringTheRoundTripDown) {
+  ProbeTurns turns;
+  Schedule schedule(1, 1);
+  schedule.probes.pace(kBase, turns);
+  schedule.probes.add(ev_at(0), 0);
+  for (unsigned i = 0; i < 20; ++i)
+    schedule.probes.note_round_trip(400 * kBase);
+  EXPECT_GT(turns.round_trip(), 390 * kBase);
+  for (unsigned i = 0; i < 450; ++i)
+    schedule.probes.on_sent(ev_at(0), kSecondNs);
+  EXPECT_LT(turns.round_trip(), kBase);
 }
 
 TEST(ProbeSchedule, AllTogetherGetOnePerQuarterOfABasePeriod) {

@@ -32,9 +32,26 @@ TEST(ProbeTable, FindsWhatWaitsOnly) {
   EXPECT_EQ(probe->ev, EvIndex{3});
   EXPECT_EQ(probe->sent_at, 5);
   EXPECT_FALSE(table.find(static_cast<std::uint16_t>(id + 1)).has_value());
-  table.release(id);
+  table.on_answered(id);
   EXPECT_FALSE(table.find(id).has_value());
   EXPECT_TRUE(table.empty());
+}
+
+TEST(ProbeTable, LateAnswersDoubleThePatienceAndThoseInTimeHalveIt) {
+  ProbeTable table;
+  for (unsigned i = 0; i < 20; ++i)
+    add(table, i, i);
+  EXPECT_FALSE(table.find(3).has_value());
+  EXPECT_TRUE(table.on_unexpected(3));
+  EXPECT_FALSE(table.on_unexpected(3)) << "a copy";
+  EXPECT_FALSE(table.on_unexpected(500)) << "never asked";
+  EXPECT_EQ(table.lateness(), 1U);
+  for (std::uint16_t id = 4; id < 12; ++id)
+    EXPECT_TRUE(table.on_unexpected(id));
+  EXPECT_EQ(table.lateness(), 6U);
+  table.on_answered(19);
+  EXPECT_EQ(table.lateness(), 5U);
+  EXPECT_FALSE(table.on_unexpected(19)) << "a copy of an answer in time";
 }
 
 TEST(ProbeTable, ANinthTakesThePlaceOfTheOldest) {

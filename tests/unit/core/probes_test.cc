@@ -100,9 +100,9 @@ TEST(TailProbe, ItsAnswerGivesARoundTripAndIsTakenOnce) {
   const TimeNs now = wait_for_probe(s);
   TxPacket probe;
   ASSERT_EQ(s.probe(now, probe), SendOutcome::kSent);
-  EXPECT_TRUE(s.requester.probe_pending());
+  EXPECT_FALSE(s.requester.probes().empty());
   ASSERT_EQ(s.requester.on_sack(now + 9'000, answer_to(s, probe)), DropReason::kNone);
-  EXPECT_FALSE(s.requester.probe_pending());
+  EXPECT_TRUE(s.requester.probes().empty());
   EXPECT_TRUE(s.requester.rtt().has_sample());
   EXPECT_NEAR(static_cast<double>(s.requester.rtt().smoothed()), 9'000, kTickNs);
   EXPECT_EQ(s.requester.on_sack(now + 9'100, answer_to(s, probe)), DropReason::kUnknownProbe);
@@ -118,7 +118,7 @@ TEST(TailProbe, AnAnswerMustBeAboutThePathThatWasAsked) {
   wire::Sack forged = answer_to(s, probe);
   forged.entropy ^= 1;
   EXPECT_EQ(s.requester.on_sack(now + 9'000, forged), DropReason::kUnknownProbe);
-  EXPECT_TRUE(s.requester.probe_pending());
+  EXPECT_FALSE(s.requester.probes().empty());
 }
 
 TEST(TailProbe, SilenceSpeaksAgainstThePathThatWasAsked) {
@@ -128,7 +128,7 @@ TEST(TailProbe, SilenceSpeaksAgainstThePathThatWasAsked) {
   TimeNs now = wait_for_probe(s);
   TxPacket probe;
   ASSERT_EQ(s.probe(now, probe), SendOutcome::kSent);
-  while (s.requester.probe_pending() && now < kMillisecondNs) {
+  while (!s.requester.probes().empty() && now < kMillisecondNs) {
     now = s.requester.deadline();
     s.requester.on_timer(now);
   }
@@ -149,7 +149,7 @@ TEST(RevivalProbe, AsksOnAnAbandonedPathAndTwoAnswersBringItBack) {
     ASSERT_EQ(s.probe(now, probe), SendOutcome::kSent);
     EXPECT_EQ(probe.ev, bad);
     EXPECT_EQ(probe_of(probe).probe_id, kRevivalBit | 3);
-    EXPECT_FALSE(s.requester.probe_pending()) << "its silence speaks against nobody";
+    EXPECT_TRUE(s.requester.probes().empty()) << "its silence speaks against nobody";
     ASSERT_EQ(s.requester.on_sack(now + 9'000, answer_to(s, probe)), DropReason::kNone);
   }
   EXPECT_EQ(s.paths.set.state(bad), EvState::kGood);
