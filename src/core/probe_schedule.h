@@ -12,8 +12,8 @@
 //
 // The round trip is that of the answers, and at least the base period. No window limits probes, so
 // nothing else makes them fewer where they are what fills a queue: EVs went bad because probes were
-// lost, and probes were lost because 450 EVs that went bad in turn were probed at twice the rate of
-// the only link (seed 1970324847419853).
+// lost, and probes were lost because 380 EVs that went bad in turn were probed at more than the
+// rate of the only link (seed 1970324847419853).
 #pragma once
 
 #include <algorithm>

@@ -109,7 +109,7 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
   if (answers_revival(sack)) return on_revival_answer(now, sack);
   const auto probe = probes_.find(sack.offset_or_probe_id);
   if (!probe || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
-    // Late or not, the peer is there.
+    // Late, but the peer is there.
     if (!probe && probes_.on_unexpected(sack.offset_or_probe_id)) heard_at_ = now;
     return DropReason::kUnknownProbe;
   }

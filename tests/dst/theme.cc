@@ -68,8 +68,8 @@ void make_software_nic(Random& random, Swarm& swarm) {
   if (random.one_in(2)) switch_on(swarm, Fault::kTimerLate, random.logarithmic(500, 500'000));
 }
 
-// Sixteen senders at a quarter of one port's rate, with hundreds of paths that all go through it:
-// what is sent whatever the window says must not be what fills the queue.
+// Up to sixteen hosts share one queue at a quarter to a fortieth of a port's rate, and hundreds of
+// paths all go through it: what is sent whatever the window says must not be what fills it.
 void make_bottleneck(Random& random, Swarm& swarm) {
   swarm.hosts = random.between(6, 16);
   swarm.connections = random.between(swarm.hosts, 2 * swarm.hosts);
