@@ -76,6 +76,14 @@ class ProbeTable {
     return true;
   }
   unsigned lateness() const { return lateness_; }  // how often patience is to be doubled
+  // How often the time for an answer is doubled before silence counts, and before a tail is asked
+  // about, when it has been `asked` in vain already. The first question is in time even where
+  // answers come late: the retry timer is the last resort, and one question for each sign of the
+  // peer crowds nobody.
+  unsigned before_answer(unsigned asked) const { return asked + lateness_; }
+  unsigned before_question(unsigned asked) const {
+    return asked == 0 && !MRC_BUG(kLatenessDelaysQuestions) ? 0 : asked + lateness_;
+  }
 
   bool empty() const {
     return std::all_of(evs_.begin(), evs_.end(), [](EvIndex ev) { return ev == kNoEv; });

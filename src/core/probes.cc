@@ -71,10 +71,11 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   bool checks_path = false;
   out.ev = choose_probe_ev(now, free_ports, checks_path);
   if (out.ev == kNoEv) return probe_wanted() ? SendOutcome::kNoPath : SendOutcome::kIdle;
-  build_probe(now,
-              checks_path ? probes_.add(now, out.ev, 2 * tail_probe_delay(), kRevivalProbe)
-                          : revival_id(out.ev),
-              ends, out);
+  const DurationNs answer_takes = tail_probe_delay(probes_.before_answer(tail_probes_));
+  build_probe(
+      now,
+      checks_path ? probes_.add(now, out.ev, 2 * answer_takes, kRevivalProbe) : revival_id(out.ev),
+      ends, out);
   ++links_.counters->probes_sent;
   if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
     activity_at_ = now;
@@ -91,11 +92,12 @@ bool Requester::ask_path(TimeNs now, EvIndex ev, const Ends& ends, TxPacket& out
 }
 
 void Requester::expire_probes(TimeNs now) {
-  probes_.expire(now, [this, now](const ProbeTable::Probe& probe) {
-    const TimeNs expires = probe.sent_at + 2 * tail_probe_delay();
+  const DurationNs answer_takes = tail_probe_delay(probes_.before_answer(tail_probes_));
+  probes_.expire(now, [this, now, answer_takes](const ProbeTable::Probe& probe) {
+    const TimeNs expires = probe.sent_at + 2 * answer_takes;
     if (expires > now) return expires;
     const bool silence = heard_at_ < probe.sent_at;
-    if (silence && may_be_away(now - probe.sent_at)) return now + tail_probe_delay();
+    if (silence && may_be_away(now - probe.sent_at)) return now + answer_takes;
     links_.paths->on_lost(probe.ev, now);
     return now;
   });

@@ -76,7 +76,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
   if (request.uses_receive() && setup_.rts.max_wimm == 0) {
     return {ErrorCode::kUnsupported, "peer accepts no immediates"};
   }
-  if (!messages_.any_unfinished()) retry_.note_progress(now);
+  if (!messages_.any_unfinished()) retry_.note_first_work(now);
   messages_.post(request);
   return {};
 }
@@ -241,11 +241,10 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
 
 // The variation of a few samples is a guess, and an early question costs little: two round trips
 // at most, and what the ends add.
-DurationNs Requester::tail_probe_delay() const {
+DurationNs Requester::tail_probe_delay(unsigned doublings) const {
   const DurationNs varied = std::min(4 * rtt_.variation(), rtt_.smoothed());
   const DurationNs once = rtt_.smoothed() + varied + rtt_.minimum() / 4 + links_.jitter_ns;
-  const unsigned shift = std::min(tail_probes_ + probes_.lateness(), kMaxBackoffShift);
-  return std::min(once << shift, kMaxTailProbeDelayNs);
+  return std::min(once << std::min(doublings, kMaxBackoffShift), kMaxTailProbeDelayNs);
 }
 
 // Without probes the tail is asked about when the retry timer has expired, and no path is revived.
@@ -266,7 +265,8 @@ DurationNs Requester::tail_probe_delay() const {
     case Timer::kSpeculation:
       return speculation_time();
     case Timer::kTail:
-      return awaiting_feedback() && !tail_probe_due_ ? activity_at_ + tail_probe_delay() : kNever;
+      if (!awaiting_feedback() || tail_probe_due_) return kNever;
+      return activity_at_ + tail_probe_delay(probes_.before_question(tail_probes_));
     case Timer::kRoom:
       if (!started_ || window_->in_flight_bytes() == 0) return kNever;
       return retry_.room_ends(pace());

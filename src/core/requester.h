@@ -186,7 +186,7 @@ class Requester {
   RetryPolicy::Pace pace() const {
     return {2 * rtt_.smoothed() + 4 * rtt_.variation(), links_.jitter_ns};
   }
-  DurationNs tail_probe_delay() const;
+  DurationNs tail_probe_delay(unsigned doublings) const;
   // An end that lost its processor is silent on all paths, and answers for all of them when it is
   // back. So for a while silence everywhere is held against no path.
   bool may_be_away(DurationNs silence) const {

@@ -49,6 +49,11 @@ class RetryPolicy {
     tries_ = waits_ = 0;
     gave_room_ = false;
   }
+  // Work comes to an idle queue pair; what was sent for earlier work is no try of this.
+  void note_first_work(TimeNs now) {
+    note_progress(now);
+    if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = false;
+  }
   // A question about the work in hand has left, or data. The turn that was waited for has come, and
   // with it the usual interval.
   void note_question() { asked_ = true; }

@@ -130,10 +130,12 @@ void Checker::check_retries_used_up(EndRef ref) const {
 // --- What feedback does ---
 
 void Checker::before_arrival(const Host& host, const wire::Packet& packet) {
-  before_nack_.reset();
-  if (packet.bth.opcode != wire::Opcode::kNack) return;
+  before_.reset();
+  const auto opcode = packet.bth.opcode;
+  const bool tells = opcode == wire::Opcode::kSack || opcode == wire::Opcode::kAck;
+  if (opcode != wire::Opcode::kNack && !(tells && world_.stage.swarm.fifo_paths)) return;
   const auto status = host.engine().query_qp(packet.bth.destination);
-  if (status.ok()) before_nack_ = status.value();
+  if (status.ok()) before_ = status.value();
 }
 
 // Everything a SACK or transport ACK tells about the packets of a flow. True when any of it is
@@ -146,10 +148,11 @@ bool Checker::note_told(EndRef to, const wire::Packet& packet) {
   if (sack == nullptr && (ack == nullptr || ack->syndrome != wire::kSyndromeAck)) return false;
   const std::int64_t last = flow.packet_number(sack != nullptr ? sack->cumulative : packet.bth.psn);
   const auto size = static_cast<std::int64_t>(end.history.size());
+  const bool none_given_up = before_ && before_->packets_lost == 0;
   bool news = false;
   const std::int64_t contiguous = std::min(last + 1, size);
   while (static_cast<std::int64_t>(end.known_contiguous) < contiguous) {
-    news = end.history.tell(end.known_contiguous++) || news;
+    news = end.history.tell(end.known_contiguous++, none_given_up) || news;
   }
   if (ack != nullptr && ack->msn > end.known_messages && ack->msn <= flow.messages().size()) {
     end.known_messages = ack->msn;
@@ -158,12 +161,12 @@ bool Checker::note_told(EndRef to, const wire::Packet& packet) {
   if (sack == nullptr) return news;
   const std::int64_t trigger = last + sack->trigger_offset();
   if (!sack->probe_answer && trigger >= 0 && trigger < size) {
-    news = end.history.tell(static_cast<std::uint64_t>(trigger)) || news;
+    news = end.history.tell(static_cast<std::uint64_t>(trigger), none_given_up) || news;
   }
   for (unsigned bit = 0; bit < 64; ++bit) {
     const std::int64_t number = last + sack->bitmap_offset + bit;
     if ((sack->bitmap >> bit & 1) == 0 || number < 0 || number >= size) continue;
-    news = end.history.tell(static_cast<std::uint64_t>(number)) || news;
+    news = end.history.tell(static_cast<std::uint64_t>(number), none_given_up) || news;
   }
   return news;
 }
@@ -191,15 +194,15 @@ void Checker::check_nack_taken(Host& host, EndRef to, const Received& received) 
   const auto& nack = std::get<wire::Nack>(received.packet.body);
   const std::int64_t number = world_.model.outgoing(to).packet_number(nack.psn);
   const bool known = number >= 0 && number < static_cast<std::int64_t>(end.history.size());
-  const bool live = before_nack_ && before_nack_->state == core::QpState::kReadyToSend;
+  const bool live = before_ && before_->state == core::QpState::kReadyToSend;
   if (!known || !live || nack.reason == wire::NackReason::kUnexpectedEvent) return;
   const auto packet = static_cast<std::uint64_t>(number);
   const auto& entry = end.init.ev_profile->entry(end.history.last_ev(packet));
   const bool fresh = end.history.sent_once(packet) && !end.history.told(packet) &&
-                     before_nack_->packets_lost == 0 && entry.entropy == nack.entropy;
+                     before_->packets_lost == 0 && entry.entropy == nack.entropy;
   const core::QpStatus after = host.engine().query_qp(end.config.number).value();
   const std::uint64_t counted = after.counters.trimmed + after.counters.refused -
-                                before_nack_->counters.trimmed - before_nack_->counters.refused;
+                                before_->counters.trimmed - before_->counters.refused;
   MRC_CHECK(!fresh || (received.result.drop == DropReason::kNone && counted == 1),
             "queue pair %06x does not hear the NACK %#x for PSN %06x ('%s')",
             hex(end.config.number), static_cast<unsigned>(nack.reason), nack.psn.value(),
@@ -218,11 +221,11 @@ void Checker::check_nack_taken(Host& host, EndRef to, const Received& received) 
 void Checker::note_trim(EndRef to, const core::QpStatus& after) {
   const End& end = world_.model.end(to);
   const std::int64_t roomy = 4 * std::int64_t{core::kMaxPathMtu};
-  if (before_nack_->window_bytes < roomy) return;
+  if (before_->window_bytes < roomy) return;
   if (end.init.cc.algorithm == core::CcAlgorithm::kNone) return;
   Tally& trims = trims_[{end.host, world_.model.end(to.peer()).host}];
   ++trims.count;
-  if (after.window_bytes < before_nack_->window_bytes) ++trims.answered;
+  if (after.window_bytes < before_->window_bytes) ++trims.answered;
 }
 
 // --- Effort ---

@@ -119,7 +119,7 @@ class Checker {
 
   World& world_;
   Random random_;
-  std::optional<core::QpStatus> before_nack_;
+  std::optional<core::QpStatus> before_;  // the receiver of what arrives now
   // What the engine of a host said about the ports of another: (host, peer).
   std::map<std::pair<unsigned, unsigned>, PortMask> remote_ports_;
   // The ports of a host through which something came from the address of another: (host, other).

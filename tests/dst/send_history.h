@@ -24,13 +24,14 @@ class SendHistory {
   // A NACK named the packet.
   void refuse(std::uint64_t packet) { packets_[packet].refused = true; }
 
-  // The peer said that it has the packet. True when that is news.
-  bool tell(std::uint64_t packet) {
+  // The peer said that it has the packet. True when that is news. `none_given_up`: the sender
+  // still waited for everything that was not told.
+  bool tell(std::uint64_t packet, bool none_given_up) {
     Entry& entry = packets_[packet];
     if (entry.told) return false;
     entry.told = true;
     // Of a packet that was sent again nobody knows which copy arrived.
-    if (entry.copies == 1) {
+    if (entry.copies == 1 && none_given_up) {
       if (entry.lane >= newest_told_.size()) newest_told_.resize(entry.lane + 1);
       std::uint64_t& newest = newest_told_[entry.lane];
       newest = newest > entry.order ? newest : entry.order;
@@ -43,8 +44,9 @@ class SendHistory {
   bool told(std::uint64_t packet) const { return packets_[packet].told; }
   bool sent_once(std::uint64_t packet) const { return packets_[packet].copies == 1; }
   EvIndex last_ev(std::uint64_t packet) const { return packets_[packet].ev; }
-  // A packet that was sent later on the same path in the same class has arrived, and nothing else
-  // was said about this one.
+  // A packet that was sent later on the same path in the same class has arrived while this one was
+  // waited for, and nothing else was said about this one. What was given up before may be sent long
+  // after, when the window has room, and was not overtaken when it was judged.
   bool overtaken(std::uint64_t packet) const {
     const Entry& entry = packets_[packet];
     return !entry.refused && entry.lane < newest_told_.size() &&
@@ -65,7 +67,8 @@ class SendHistory {
   }
 
   std::vector<Entry> packets_;
-  std::vector<std::uint64_t> newest_told_;  // by lane: order of the newest packet told
+  // By lane: order of the newest packet told while none was given up.
+  std::vector<std::uint64_t> newest_told_;
   std::uint64_t order_ = 0;
 };
 

@@ -54,6 +54,17 @@ TEST(ProbeTable, LateAnswersDoubleThePatienceAndThoseInTimeHalveIt) {
   EXPECT_FALSE(table.on_unexpected(19)) << "a copy of an answer in time";
 }
 
+TEST(ProbeTable, LatenessDoublesPatienceAndRepeatedQuestionsButNotTheFirst) {
+  ProbeTable table;
+  for (unsigned i = 0; i < 20; ++i)
+    add(table, i, i);
+  EXPECT_TRUE(table.on_unexpected(3));
+  EXPECT_TRUE(table.on_unexpected(4));
+  EXPECT_EQ(table.before_answer(0), 2U);
+  EXPECT_EQ(table.before_question(0), 0U);
+  EXPECT_EQ(table.before_question(1), 3U);
+}
+
 TEST(ProbeTable, ANinthTakesThePlaceOfTheOldest) {
   ProbeTable table;
   for (unsigned i = 0; i < 9; ++i)
