@@ -148,11 +148,11 @@ bool Checker::note_told(EndRef to, const wire::Packet& packet) {
   if (sack == nullptr && (ack == nullptr || ack->syndrome != wire::kSyndromeAck)) return false;
   const std::int64_t last = flow.packet_number(sack != nullptr ? sack->cumulative : packet.bth.psn);
   const auto size = static_cast<std::int64_t>(end.history.size());
-  const bool none_given_up = before_ && before_->packets_lost == 0;
+  const std::uint64_t given_up = before_ ? before_->packets_lost : 0;
   bool news = false;
   const std::int64_t contiguous = std::min(last + 1, size);
   while (static_cast<std::int64_t>(end.known_contiguous) < contiguous) {
-    news = end.history.tell(end.known_contiguous++, none_given_up) || news;
+    news = end.history.tell(end.known_contiguous++, given_up) || news;
   }
   if (ack != nullptr && ack->msn > end.known_messages && ack->msn <= flow.messages().size()) {
     end.known_messages = ack->msn;
@@ -161,12 +161,12 @@ bool Checker::note_told(EndRef to, const wire::Packet& packet) {
   if (sack == nullptr) return news;
   const std::int64_t trigger = last + sack->trigger_offset();
   if (!sack->probe_answer && trigger >= 0 && trigger < size) {
-    news = end.history.tell(static_cast<std::uint64_t>(trigger), none_given_up) || news;
+    news = end.history.tell(static_cast<std::uint64_t>(trigger), given_up) || news;
   }
   for (unsigned bit = 0; bit < 64; ++bit) {
     const std::int64_t number = last + sack->bitmap_offset + bit;
     if ((sack->bitmap >> bit & 1) == 0 || number < 0 || number >= size) continue;
-    news = end.history.tell(static_cast<std::uint64_t>(number), none_given_up) || news;
+    news = end.history.tell(static_cast<std::uint64_t>(number), given_up) || news;
   }
   return news;
 }
@@ -274,9 +274,10 @@ void Checker::check_tallies(EndRef ref, const core::QpStatus& status) const {
   MRC_CHECK(!ignored(end.probes), "queue pair %06x never acknowledges again when probed", qp);
   // Packets that were not waited for never get as far as a proof, nor do those whose time was up:
   // who comes back from a pause may look at the clock before it reads what was told meanwhile.
+  const std::uint64_t unproven =
+      status.counters.lost_by_timeout + end.history.overtaken_after_given_up();
   const bool enough =
-      world_.stage.swarm.fifo_paths &&
-      end.repeats_overtaken.answered >= kManyTimes + status.counters.lost_by_timeout;
+      world_.stage.swarm.fifo_paths && end.repeats_overtaken.answered >= kManyTimes + unproven;
   const auto proofs = status.counters.lost_by_path_order + status.counters.hedged;
   MRC_CHECK(!enough || proofs != 0,
             "%" PRIu64
