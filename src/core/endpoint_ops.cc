@@ -58,7 +58,7 @@ void Endpoint::Impl::note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId
 // Nothing comes back on the ports that the peer calls up. What it said may be as old as it is
 // wrong, so that all of ours are tried.
 void Endpoint::Impl::doubt_ports(const Qp& qp) {
-  if (!qp.paths->hears_nothing() || MRC_BUG(kNeverDoubtsPortStatus)) return;
+  if (!qp.paths->reverse().hears_nothing() || MRC_BUG(kNeverDoubtsPortStatus)) return;
   if (ports.disregard(qp.peer)) report_ports_of(qp.peer);
 }
 

@@ -1,5 +1,7 @@
 // Queue pairs: creation, the way from RESET to RTS, failure, and the work posted to them.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/cc/base_rtt.h"
 #include "core/endpoint_impl.h"
@@ -45,6 +47,13 @@ EvProfile automatic_profile(unsigned ports, Prng& prng) {
   Result<EvProfile> profile = EvProfile::create(entries);
   MRC_ASSERT(profile.ok());
   return std::move(profile).value();
+}
+
+PathSetConfig path_config(const QpInit& init) {
+  return {.min_active = init.ev_min_active,
+          .active_evs = init.active_evs,
+          .oblivious = init.oblivious,
+          .ev_counters = init.ev_counters};
 }
 
 constexpr Status no_such_qp() { return {ErrorCode::kNotFound, "no such queue pair"}; }
@@ -104,12 +113,8 @@ Status Endpoint::init_qp(QpNumber number, const QpInit& init) {
         std::make_unique<EvProfile>(automatic_profile(impl_->config.port_count, impl_->prng));
     qp->init.ev_profile = qp->own_profile.get();
   }
-  qp->paths = std::make_unique<PathSet>(*qp->init.ev_profile,
-                                        PathSetConfig{.min_active = init.ev_min_active,
-                                                      .active_evs = init.active_evs,
-                                                      .oblivious = init.oblivious,
-                                                      .ev_counters = init.ev_counters},
-                                        impl_->prng.next64(), *qp);
+  qp->paths =
+      std::make_unique<PathSet>(*qp->init.ev_profile, path_config(init), impl_->prng.next64(), *qp);
   qp->state = QpState::kInit;
   return {};
 }
@@ -151,6 +156,48 @@ Status Endpoint::ready_to_send(TimeNs now, QpNumber number, const QpReadyToSend&
                        .sack_threshold_bytes = qp->rtr.sack_threshold_bytes},
                       e.links_of(*qp));
   qp->state = QpState::kReadyToSend;
+  return {};
+}
+
+Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& paths,
+                                 const CcProfile& cc) {
+  Impl& e = *impl_;
+  Qp* qp = e.find(number);
+  if (qp == nullptr) return no_such_qp();
+  if (qp->state == QpState::kReset || qp->state == QpState::kError) {
+    return {ErrorCode::kWrongState, "queue pair is not set up"};
+  }
+  if (paths.size() != qp->paths->size()) {
+    return {ErrorCode::kInvalidArgument, "the profile has more or fewer EVs than before"};
+  }
+  if ((paths.ports() & PortMask::first(e.config.port_count)).empty()) {
+    return {ErrorCode::kInvalidArgument, "no EV of the profile uses a port of this endpoint"};
+  }
+  e.events.set_time(now);
+  std::vector<bool> replaced(paths.size());
+  for (std::uint16_t i = 0; i < paths.size(); ++i) {
+    replaced[i] = !paths.entry(EvIndex{i}).same_path(qp->init.ev_profile->entry(EvIndex{i}));
+  }
+  PathSet fresh(paths, path_config(qp->init), e.prng.next64(), *qp);
+  fresh.take_over(*qp->paths, now);
+  *qp->paths = std::move(fresh);
+  qp->init.ev_profile = &paths;
+  qp->init.cc = cc;
+  if (qp->peer == kNoSlot) return {};
+  CcGroup& left = *qp->group;
+  if (!left.serves(qp->init)) {
+    e.unpark(*qp);
+    qp->group = &e.group_for(qp->init, e.peers[qp->peer]);
+    ++qp->group->users;
+    --left.users;
+    e.scheduler.wake_first(left.waiting);
+    if (qp->requester.started()) e.attach_controller(*qp);
+  }
+  qp->paths->pace_probes(std::max(e.base_rtt_ns(*qp), e.config.jitter_ns),
+                         e.peers[qp->peer].probe_turns);
+  qp->requester.follow(now, e.links_of(*qp), cc.network_trims, replaced);
+  e.apply_ports(*qp);
+  e.after_event(*qp);
   return {};
 }
 

@@ -15,7 +15,7 @@ constexpr DurationNs kMinReverseCheckNs = 20 * kMicrosecondNs;
 void note_question(Qp& qp) {
   qp.paths->on_asked_again();
   // One at a time: a peer that does the same must not keep both asking for ever.
-  if (qp.paths->answers_in_doubt() && qp.requester.probes().empty())
+  if (qp.paths->reverse().answers_in_doubt() && qp.requester.probes().empty())
     qp.requester.check_reverse_path();
 }
 
@@ -266,7 +266,7 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
 // tried on several paths, once per round trip: whoever asks all the time gets no more for it.
 bool Endpoint::Impl::queue_with_copies(const ControlEntry& entry, Qp& qp) {
   const TimeNs now = entry.arrived_at;
-  const bool copies = qp.paths->in_doubt() && now >= qp.copies_again_at;
+  const bool copies = qp.paths->reverse().in_doubt() && now >= qp.copies_again_at;
   if (copies)
     qp.copies_again_at = now + std::max(qp.requester.rtt().smoothed(), kMinReverseCheckNs);
   if (control.push_copies(entry, copies ? std::min(kAnswersInDoubt, qp.paths->size()) : 1)) {

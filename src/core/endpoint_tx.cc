@@ -148,7 +148,7 @@ bool Endpoint::Impl::build_control(TimeNs now, PortMask free_ports, const Contro
 EvIndex Endpoint::Impl::choose_answer_path(TimeNs now, PortMask free_ports,
                                            const ControlEntry& entry, Qp& qp) {
   if (qp.state == QpState::kError) return qp.paths->sweep(free_ports);
-  if (!config.group_answers || qp.paths->in_doubt()) {
+  if (!config.group_answers || qp.paths->reverse().in_doubt()) {
     return qp.paths->choose_control(free_ports, entry.port);
   }
   const bool leaves_with_last = last_answer.slot == entry.qp.slot && last_answer.at == now &&

@@ -19,6 +19,10 @@ struct EvEntry {
   std::uint32_t entropy = 0;  // several entries may have the same, on one port or on many
   PortId port{1};
   bool denied = false;  // taken out of use by the controller
+
+  bool same_path(const EvEntry& other) const {
+    return entropy == other.entropy && port == other.port;
+  }
 };
 
 class EvProfile {

@@ -33,6 +33,21 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
   MRC_ASSERT(profile.size() > 0 && profile.size() <= kMaxEvsPerQp);
 }
 
+void PathSet::take_over(const PathSet& before, TimeNs now) {
+  for (std::uint16_t i = 0; i < size(); ++i) {
+    const EvIndex ev{i};
+    if (!before.profile_->entry(ev).same_path(profile_->entry(ev))) continue;
+    if (counts_evs() && before.counts_evs()) counters_[i] = before.counters_[i];
+    const bool was_bad = before.health_.standing(ev) == PathStanding::kBad;
+    if (!was_bad || !rotation_.in_use(ev) || at_floor() || is_last_in_use(ev)) continue;
+    rotation_.leave(ev, kNoEv, prng_);
+    health_.go_bad(ev);
+    probes_.add(ev, now);
+  }
+  last_now_ = before.last_now_;
+  reported_in_use_ = before.reported_in_use_;
+}
+
 // --- Choosing ---
 
 EvIndex PathSet::choose(PortMask free_ports, EvIndex avoid, unsigned quantum) {

@@ -110,10 +110,11 @@ class PathSet {
   void set_usable_ports(PortMask ports);  // local and remote port state combined
   void pace_probes(DurationNs base_ns, ProbeTurns& turns) { probes_.pace(base_ns, turns); }
 
-  // Nothing has come back on any path for a long time, or our answers do not arrive.
-  bool in_doubt() const { return reverse_.in_doubt(); }
-  bool hears_nothing() const { return reverse_.hears_nothing(); }
-  bool answers_in_doubt() const { return reverse_.answers_in_doubt(); }
+  // Takes the place of `before`, whose profile has as many EVs: those that are the same in both
+  // keep what is known of them. Nothing is reported of these.
+  void take_over(const PathSet& before, TimeNs now);
+
+  const ReversePaths& reverse() const { return reverse_; }  // what is doubted
 
   // The bad EV whose probe is due and whose port is free, kNoEv when none.
   EvIndex due_probe(TimeNs now, PortMask free_ports) const;

@@ -85,6 +85,14 @@ class ProbeTable {
     return asked == 0 && !MRC_BUG(kLatenessDelaysQuestions) ? 0 : asked + lateness_;
   }
 
+  // Nothing is concluded of the probes on these paths any more.
+  template <typename Which>
+  void forget(Which&& which) {
+    for (EvIndex& ev : evs_) {
+      if (ev != kNoEv && which(ev)) ev = kNoEv;
+    }
+  }
+
   bool empty() const {
     return std::all_of(evs_.begin(), evs_.end(), [](EvIndex ev) { return ev == kNoEv; });
   }

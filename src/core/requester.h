@@ -19,6 +19,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -74,6 +75,10 @@ class Requester {
   void start_probing(const RequesterLinks& links, DurationNs base_rtt_ns);
   // RTS. Allocates the window and the messages. The same holds for the links.
   void start(TimeNs now, const RequesterSetup& setup, const RequesterLinks& links);
+  // In use: the controller is another one, or trims are (not) to be counted on, or paths are others
+  // than before. What is under way on `replaced` ones, by EvIndex, is sent again elsewhere.
+  void follow(TimeNs now, const RequesterLinks& links, bool network_trims,
+              const std::vector<bool>& replaced);
   // Error: everything in flight leaves the controller's books; the message holding `at_fault` (or,
   // with kEnd, the oldest unfinished one; with kNobody, none) gets `status`, the others are
   // flushed.
@@ -211,7 +216,6 @@ class Requester {
   DropReason on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample);
 
   // resend.cc
-  LossDetector::Situation situation() const;
   void detect_losses(TimeNs now, const SackView& view);
   TimeNs speculation_time() const;
   void resend_speculatively(TimeNs now);

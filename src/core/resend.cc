@@ -1,6 +1,7 @@
 // What is to be sent again, and what that means: for the counters, for the congestion controller
 // and for the path.
 #include <array>
+#include <utility>
 
 #include "base/planted_bug.h"
 #include "core/requester.h"
@@ -38,17 +39,37 @@ bool guesses_from_order(ResendReason reason) {
 
 }  // namespace
 
-LossDetector::Situation Requester::situation() const {
-  const bool window_full = window_->next() >= window_end() || window_->free_records() == 0;
-  return {.rtt = &rtt_,
-          .jitter_ns = links_.jitter_ns,
-          .everything_waits = messages_.all_segmented() || window_full};
-}
-
 void Requester::detect_losses(TimeNs now, const SackView& view) {
-  losses_.detect(now, view, *window_, situation(), [this, now](Sequence seq, ResendReason reason) {
+  const bool window_full = window_->next() >= window_end() || window_->free_records() == 0;
+  const LossDetector::Situation situation{
+      .rtt = &rtt_,
+      .jitter_ns = links_.jitter_ns,
+      .everything_waits = messages_.all_segmented() || window_full};
+  losses_.detect(now, view, *window_, situation, [this, now](Sequence seq, ResendReason reason) {
     queue_resend(now, seq, reason);
   });
+}
+
+// What was sent on a path that is gone would be held against the one in its place, and on that one
+// overtake what it never met. Its answers may still come; then it is not sent again.
+void Requester::follow(TimeNs now, const RequesterLinks& links, bool network_trims,
+                       const std::vector<bool>& replaced) {
+  if (!probing_) return;
+  const RequesterLinks before = std::exchange(links_, links);
+  probes_.forget([&](EvIndex ev) { return replaced[static_cast<std::size_t>(ev)]; });
+  if (!started_) return;
+  setup_.network_trims = network_trims;
+  if (before.cc != links.cc) {
+    before.cc->on_left_network(window_->in_flight_bytes());
+    links.cc->on_sent(window_->in_flight_bytes());
+    paced_until_ = kNever;
+  }
+  for (Sequence seq = window_->earliest_sent(); seq != SendWindow::kEnd;) {
+    const Sequence following = window_->sent_after(seq);
+    const auto ev = static_cast<std::size_t>(window_->record(seq).ev);
+    if (replaced[ev]) queue_resend(now, seq, ResendReason::kLate);
+    seq = following;
+  }
 }
 
 // At the end of the work nothing may come that tells of a late packet. So in silence, for longer

@@ -92,7 +92,12 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
     const bool free_choice = node.mode == node::EvMode::kAuto || is_srv6(kind);
     const PortId port = ev.port == kNoPort ? static_cast<PortId>(i % ports + 1) : ev.port;
     const bool usable_port = static_cast<unsigned>(port) <= ports;
-    if (!usable_port || !choose_path(entries, port, entropy_of(kind, ev.value), !free_choice)) {
+    // What was chosen for an EV that stays is its path, with the socket it has.
+    const core::EvEntry* chosen =
+        free_choice && usable ? usable->entry_at(entries.size(), ev) : nullptr;
+    const std::uint32_t wish = chosen != nullptr ? chosen->entropy : entropy_of(kind, ev.value);
+    const bool exactly = !free_choice || chosen != nullptr;
+    if (!usable_port || !choose_path(entries, port, wish, exactly)) {
       made->unusable.push_back(ev);
       continue;
     }

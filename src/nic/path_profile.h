@@ -26,6 +26,12 @@ struct PathProfile {
   std::vector<node::ProfileEv> evs;       // by EvIndex, as the node's state has them
   std::vector<node::ProfileEv> unusable;  // on ports that we have not, or without a socket
 
+  // The path at this position if it is that of `ev`.
+  const core::EvEntry* entry_at(std::size_t position, const node::ProfileEv& ev) const {
+    const bool same =
+        position < evs.size() && evs[position].value == ev.value && evs[position].port == ev.port;
+    return same ? &profile.entry(EvIndex{static_cast<std::uint16_t>(position)}) : nullptr;
+  }
   const wire::EvValue* srv6_of(EvIndex ev) const {
     const auto index = static_cast<std::size_t>(ev);
     return srv6 && index < evs.size() ? &evs[index].value : nullptr;

@@ -35,6 +35,8 @@ class ProfileUse {
     return added;
   }
 
+  std::optional<std::uint64_t> cc() const { return cc_; }
+
  private:
   node::NodeState* node_ = nullptr;
   std::optional<std::uint64_t> ev_;

@@ -109,6 +109,7 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
   const Status done = engine_->pump().endpoint().init_qp(number_, init);
   if (!done.ok()) return os::errno_of(done);
   e.paths = paths.profile;
+  e.cc = init.cc;
   e.use = std::move(use);
   for (const node::ProfileEv& ev : paths.profile->unusable)
     device_->node().publish_ev_state(profiles.ev_profile, ev, core::EvState::kAssumedBad);

@@ -140,6 +140,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
     bool remote_writes = true;
     std::shared_ptr<PathProfile> paths;
     ProfileUse use;
+    core::CcProfile cc;
     std::uint64_t sends_taken = 0;
     std::uint64_t receives_taken = 0;
     std::uint64_t sends_done = 0;

@@ -1,6 +1,10 @@
 // What a controller's wishes and the links do to ports and to running queue pairs.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "nic/engine/engine_pump.h"
 #include "nic/queue_pair.h"
@@ -30,6 +34,28 @@ void deny_paths(PumpState& state, QueuePairImpl& qp, const node::NodeEvProfile& 
   }
 }
 
+// Paths and congestion settings that were changed while the profiles are online. Where they are
+// more or fewer than before (some can be used now, or no more), the queue pair keeps what it has.
+void follow_profiles(PumpState& state, PathProfiles& known, QueuePairImpl& qp,
+                     const node::NodeSnapshot& snapshot) {
+  std::shared_ptr<PathProfile> paths = qp.e.paths;
+  if (paths->from_node) {
+    const PathProfileResult now = known.of_node(snapshot, paths->node_id);
+    if (now.error == 0 && now.profile->profile.size() == paths->profile.size()) {
+      paths = now.profile;
+    }
+  }
+  core::CcProfile cc = qp.e.cc;
+  if (const std::optional<std::uint64_t> id = qp.e.use.cc()) {
+    const auto found = snapshot.cc_profiles.find(*id);
+    if (found != snapshot.cc_profiles.end()) cc = found->second.cc;
+  }
+  if (paths == qp.e.paths && cc == qp.e.cc) return;
+  if (!state.endpoint->follow_profiles(state.now, qp.number(), paths->profile, cc).ok()) return;
+  qp.e.paths = std::move(paths);
+  qp.e.cc = cc;
+}
+
 }  // namespace
 
 void EnginePump::apply_ports() {
@@ -41,14 +67,17 @@ void EnginePump::apply_ports() {
   }
 }
 
-// Paths denied or allowed again. Paths replaced in a profile that is online reach queue pairs that
-// are set up later.
+// Queue pairs in use follow their profiles: paths denied, allowed again or replaced, congestion
+// settings. What is to be told of the paths of before is told first.
 void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
   state_.now = os::monotonic_now();
   ports_enabled_ = snapshot.ports_enabled;
   apply_ports();
+  results_.drain_events();
   state_.qps.for_each([&](QueuePairImpl& qp) {
-    if (!qp.e.paths || !qp.e.paths->from_node) return;
+    if (!qp.e.paths) return;
+    follow_profiles(state_, path_profiles_, qp, snapshot);
+    if (!qp.e.paths->from_node) return;
     const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
     if (found != snapshot.ev_profiles.end()) deny_paths(state_, qp, found->second);
   });

@@ -224,5 +224,115 @@ TEST(QpQueries, PathsCanBeDeniedAskedAndCounted) {
   EXPECT_GT(e.endpoint->query_ev_counters(kQp, EvIndex{2}).value().sent, 0U);
 }
 
+// --- Profiles that change under a queue pair in use ---
+
+// The profile of the fixture with other EVs in these places.
+EvProfile with_others(const Engine& e, const std::set<unsigned>& places) {
+  std::vector<EvEntry> entries;
+  for (std::uint16_t i = 0; i < e.profile.size(); ++i) {
+    entries.push_back(e.profile.entry(EvIndex{i}));
+    if (places.contains(i)) entries.back().entropy += 0x100;
+  }
+  return EvProfile::create(entries).value();
+}
+
+constexpr CcProfile kNoControl{.algorithm = CcAlgorithm::kNone};
+
+TEST(FollowProfiles, WhatIsUnderWayOnAPathThatGoesIsSentAgainAndTheRestIsNot) {
+  Engine e;
+  e.connect();
+  ASSERT_TRUE(e.post(64 * kMtu).ok());
+  std::set<std::uint32_t> on_it;
+  for (const TxPacket& packet : e.drain())
+    if (packet.ev == EvIndex{3}) on_it.insert(packet.packet.bth.psn.value());
+  ASSERT_FALSE(on_it.empty());
+  const EvProfile changed = with_others(e, {3});
+  ASSERT_TRUE(e.endpoint->follow_profiles(e.now, kQp, changed, kNoControl).ok());
+  std::set<std::uint32_t> again;
+  for (const TxPacket& packet : e.drain())
+    again.insert(packet.packet.bth.psn.value());
+  EXPECT_EQ(again, on_it);
+  EXPECT_EQ(e.status().packets_in_flight, 64U);
+  EXPECT_TRUE(e.events().empty());
+}
+
+TEST(FollowProfiles, WhatIsKnownOfAPathThatStaysIsKept) {
+  Engine e;
+  e.connect();
+  ASSERT_TRUE(e.post(64 * kMtu).ok());
+  wire::Packet always_skip{
+      .bth = {.opcode = wire::Opcode::kSack, .destination = kQp, .psn = kSendPsn},
+      .body = wire::Sack{.mark = wire::PathMark::kAlwaysSkip, .cumulative = kSendPsn}};
+  auto& sack = std::get<wire::Sack>(always_skip.body);
+  std::vector<EvIndex> blamed;
+  for (const TxPacket& packet : e.drain()) {
+    if (blamed.size() == 2) break;
+    sack.entropy = e.profile.entry(packet.ev).entropy;
+    sack.offset_or_probe_id =
+        static_cast<std::uint16_t>(packet.packet.bth.psn.distance_from(kSendPsn));
+    e.take(always_skip);
+    blamed.push_back(packet.ev);
+  }
+  for (const EvIndex ev : blamed)
+    ASSERT_EQ(e.endpoint->query_ev(kQp, ev).value(), EvState::kAssumedBad);
+  const std::uint32_t sent = e.endpoint->query_ev_counters(kQp, blamed[0]).value().sent;
+  (void)e.events();
+  const EvProfile changed = with_others(e, {static_cast<unsigned>(blamed[1])});
+  ASSERT_TRUE(e.endpoint->follow_profiles(e.now, kQp, changed, kNoControl).ok());
+  EXPECT_EQ(e.endpoint->query_ev(kQp, blamed[0]).value(), EvState::kAssumedBad);
+  EXPECT_EQ(e.endpoint->query_ev_counters(kQp, blamed[0]).value().sent, sent);
+  EXPECT_EQ(e.endpoint->query_ev(kQp, blamed[1]).value(), EvState::kGood) << "another path";
+  EXPECT_EQ(e.endpoint->query_ev_counters(kQp, blamed[1]).value().sent, 0U);
+  EXPECT_TRUE(e.events().empty());
+}
+
+TEST(FollowProfiles, AnotherControllerTakesOverWhatIsInFlight) {
+  Engine e;
+  const QpNumber other{0x112};
+  const auto nscc = [](std::uint32_t window) {
+    return CcProfile{.nscc = {.base_rtt_ns = 10'000, .max_cwnd = window}};
+  };
+  for (const QpNumber qp : {kQp, other}) {
+    ASSERT_TRUE(e.create(qp).ok());
+    ASSERT_TRUE(e.endpoint->init_qp(qp, {.ev_profile = &e.profile, .cc = nscc(64 * kMtu)}).ok());
+    ASSERT_TRUE(e.to_rtr(qp).ok());
+    ASSERT_TRUE(e.to_rts(qp).ok());
+    ASSERT_TRUE(e.post(256 * kMtu, 1, qp).ok());
+  }
+  const std::size_t first = e.drain().size();
+  ASSERT_GT(first, 8U);
+  ASSERT_LT(first, 256U) << "both wait for the window";
+  ASSERT_TRUE(e.endpoint->follow_profiles(e.now, kQp, e.profile, nscc(128 * kMtu)).ok());
+  const QpStatus moved = e.status();
+  EXPECT_EQ(moved.peer_bytes_in_flight, moved.bytes_in_flight) << "its own controller";
+  EXPECT_EQ(e.status(other).peer_bytes_in_flight, e.status(other).bytes_in_flight);
+  EXPECT_FALSE(e.drain().empty()) << "each has a window of its own now";
+  EXPECT_GT(e.status().bytes_in_flight, moved.bytes_in_flight);
+  ASSERT_TRUE(e.endpoint->follow_profiles(e.now, other, e.profile, nscc(128 * kMtu)).ok());
+  EXPECT_EQ(e.status().peer_bytes_in_flight,
+            e.status().bytes_in_flight + e.status(other).bytes_in_flight)
+      << "together again";
+}
+
+TEST(FollowProfiles, RefusesWhatDoesNotFitAndChangesNothing) {
+  Engine e;
+  ASSERT_TRUE(e.create().ok());
+  EXPECT_EQ(e.endpoint->follow_profiles(e.now, kQp, e.profile, kNoControl).code(),
+            ErrorCode::kWrongState);
+  ASSERT_TRUE(e.init().ok());
+  const std::vector<EvEntry> fewer{e.profile.entry(EvIndex{0}), e.profile.entry(EvIndex{1})};
+  const EvProfile small = EvProfile::create(fewer).value();
+  EXPECT_EQ(e.endpoint->follow_profiles(e.now, kQp, small, kNoControl).code(),
+            ErrorCode::kInvalidArgument);
+  std::vector<EvEntry> elsewhere(e.profile.size(), {.entropy = 1, .port = PortId{9}});
+  const EvProfile away = EvProfile::create(elsewhere).value();
+  EXPECT_EQ(e.endpoint->follow_profiles(e.now, kQp, away, kNoControl).code(),
+            ErrorCode::kInvalidArgument);
+  const EvProfile changed = with_others(e, {1});
+  EXPECT_TRUE(e.endpoint->follow_profiles(e.now, kQp, changed, kNoControl).ok());
+  EXPECT_EQ(e.endpoint->follow_profiles(e.now, QpNumber{9}, e.profile, kNoControl).code(),
+            ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace mrc::core

@@ -178,21 +178,21 @@ TEST(PathSetDoubt, IsNotEndedByAnAnswerOfABadEv) {
   paths.probe_and_answer(ev_at(1), kBase);
   EXPECT_EQ(paths.set.state(ev_at(1)), kAssumedBad);
   paths.set.on_asked_again();
-  EXPECT_TRUE(paths.set.answers_in_doubt());
+  EXPECT_TRUE(paths.set.reverse().answers_in_doubt());
   paths.set.on_probe_sent(ev_at(1), 2 * kBase);
   paths.set.on_probe_sent(ev_at(1), 4 * kBase);
   paths.set.on_probe_answered(ev_at(1), false, 5 * kBase);
   EXPECT_EQ(paths.set.state(ev_at(1)), kGood) << "one answer is enough in doubt";
-  EXPECT_FALSE(paths.set.answers_in_doubt()) << "now one in use has shown life";
+  EXPECT_FALSE(paths.set.reverse().answers_in_doubt()) << "now one in use has shown life";
 }
 
 TEST(PathSetDoubt, IsEndedByAnAnswerOfAnEvInUse) {
   Paths paths(2, 4);
   for (unsigned question = 0; question < 8; ++question)
     paths.set.on_asked_again();
-  EXPECT_TRUE(paths.set.answers_in_doubt());
+  EXPECT_TRUE(paths.set.reverse().answers_in_doubt());
   paths.set.on_delivered(ev_at(3));
-  EXPECT_FALSE(paths.set.answers_in_doubt());
+  EXPECT_FALSE(paths.set.reverse().answers_in_doubt());
 }
 
 TEST(PathSetProbes, TheSecondFollowsSoonAfterTheFirstAnswer) {

@@ -128,6 +128,47 @@ TEST_F(DeviceControl, AProfileDecidesThePathsAndCountsItsUsers) {
   EXPECT_FALSE(a.device->node().in_use(node::ProfileKind::kEv, kProfile));
 }
 
+TEST_F(DeviceControl, AQueuePairInUseFollowsItsProfiles) {
+  static constexpr std::uint64_t kCcProfile = 9;
+  constexpr std::uint32_t kSmall = 1 << 16;
+  add_profile(*a.device);
+  const auto set_window = [&](std::uint32_t bytes) {
+    ASSERT_EQ(a.device->node().update([bytes](node::NodeSnapshot& s) {
+      s.cc_profiles[kCcProfile].state = node::ProfileState::kOnline;
+      s.cc_profiles[kCcProfile].cc.nscc.max_cwnd = bytes;
+      return 0;
+    }),
+              0);
+  };
+  set_window(1 << 20);
+  a.make_qp();
+  b.make_qp();
+  ASSERT_EQ(a.qp->to_init({.ev_profile = kProfile,
+                           .cc_profile = kCcProfile,
+                           .has_ev_profile = true,
+                           .has_cc_profile = true}),
+            0);
+  connect(a, b);
+  Arena from(*a.device, a.domain, 1 << 20);
+  Arena to(*b.device, b.domain, 1 << 20);
+  for (std::uint64_t i = 0; i < 32; ++i)
+    ASSERT_EQ(a.post(write(from, to, from.size(), i)), 0);
+  ASSERT_EQ(a.device->node().update([](node::NodeSnapshot& s) {
+    s.ev_profiles[kProfile].evs[3].value.bytes[3] = 100;
+    return 0;
+  }),
+            0);
+  set_window(kSmall);
+  EXPECT_TRUE(eventually([&] { return a.qp->report().paths[3].entropy == entropy(100); }));
+  EXPECT_TRUE(eventually([&] { return a.qp->report().status.window_bytes <= kSmall; }));
+  for (std::uint64_t i = 0; i < 32; ++i)
+    ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  std::set<std::uint32_t> paths{entropy(100)};
+  for (std::uint32_t i = 0; i < 8; ++i)
+    if (i != 3) paths.insert(entropy(i));
+  EXPECT_EQ(watch_entropies(from, to), paths);
+}
+
 // The mask in force is the profile's of today, not the one that the queue pair was set up with.
 TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   add_profile(*a.device);
