@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <span>
 
 #include "api/ctl.h"
 
@@ -19,6 +20,30 @@ constexpr std::size_t kMaxAlgorithmName = 64;
 constexpr std::uint32_t kCcBits = MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_CUR_STATE |
                                   MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG |
                                   static_cast<std::uint32_t>(MRC_CTL_CC_PROFILE_VENDOR_CFG);
+
+// The only vendor byte that means something here, the first one (docs/controller.md).
+int take_vendor_bytes(const mrc_ctl_cc_profile_attr& attr, NodeCcProfile& profile) {
+  const std::span<const std::uint8_t> bytes(attr.vendor_cfg);
+  if (!all_zero(bytes.subspan(1))) return EINVAL;
+  switch (bytes[0]) {
+    case 0:
+      profile.trimming = node::Trimming::kAsDevice;
+      return 0;
+    case 1:
+      profile.trimming = node::Trimming::kOn;
+      return 0;
+    case 2:
+      profile.trimming = node::Trimming::kOff;
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+std::uint8_t vendor_byte(node::Trimming trimming) {
+  if (trimming == node::Trimming::kAsDevice) return 0;
+  return trimming == node::Trimming::kOn ? 1 : 2;
+}
 
 bool algorithm_of(const char* name, CcAlgorithm& out) {
   out = name == nullptr ? CcAlgorithm::kNone : CcAlgorithm::kNscc;
@@ -101,9 +126,11 @@ const char** cc_algorithms() {
 int modify_cc_profile(NodeSnapshot& state, std::uint64_t id, const mrc_ctl_cc_profile_attr& attr,
                       int mask) {
   if (!mask_within(mask, kCcBits)) return EINVAL;
-  if ((mask & MRC_CTL_CC_PROFILE_VENDOR_CFG) != 0 && !all_zero(attr.vendor_cfg)) return EINVAL;
   const auto known = state.cc_profiles.find(id);
   NodeCcProfile profile = known == state.cc_profiles.end() ? NodeCcProfile{} : known->second;
+  if ((mask & MRC_CTL_CC_PROFILE_VENDOR_CFG) != 0) {
+    if (const int error = take_vendor_bytes(attr, profile); error != 0) return error;
+  }
   ProfileStep step{};
   const int refused = find_step({.from = profile.state,
                                  .has_state = (mask & MRC_CTL_CC_PROFILE_STATE) != 0,
@@ -150,8 +177,10 @@ int query_cc_profile(const NodeSnapshot& state, std::uint64_t id, mrc_ctl_cc_pro
     config = to_api(profile.cc.nscc);
     attr.cc_config = nscc && profile.configured ? &config : nullptr;
   }
-  if ((mask & MRC_CTL_CC_PROFILE_VENDOR_CFG) != 0)
+  if ((mask & MRC_CTL_CC_PROFILE_VENDOR_CFG) != 0) {
     std::fill(std::begin(attr.vendor_cfg), std::end(attr.vendor_cfg), std::uint8_t{0});
+    attr.vendor_cfg[0] = vendor_byte(profile.trimming);
+  }
   return 0;
 }
 

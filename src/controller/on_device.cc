@@ -49,11 +49,12 @@ EvSpec read_ev_profile(const Session& session, std::uint64_t id) {
 
 CcSpec read_cc_profile(const Session& session, std::uint64_t id) {
   mrc_ctl_cc_profile_attr attr{};
-  session.check(
-      os::errno_of(mrc_ctl_query_cc_profile(
-          session.context(), id, &attr, MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG)),
-      fmt::format("CC profile {}", id));
-  CcSpec spec{.id = id, .algorithm = attr.algorithm};
+  session.check(os::errno_of(mrc_ctl_query_cc_profile(session.context(), id, &attr,
+                                                      MRC_CTL_CC_PROFILE_ALGORITHM |
+                                                          MRC_CTL_CC_PROFILE_CONFIG |
+                                                          MRC_CTL_CC_PROFILE_VENDOR_CFG)),
+                fmt::format("CC profile {}", id));
+  CcSpec spec{.id = id, .algorithm = attr.algorithm, .trimming = attr.vendor_cfg[0]};
   if (attr.cc_config != nullptr)
     spec.config = *static_cast<const mrc_ctl_cc_nscc_cfg*>(attr.cc_config);
   return spec;

@@ -155,7 +155,7 @@ bool same(const EvSpec& a, const EvSpec& b) {
 bool same(const CcSpec& a, const CcSpec& b) {
   // parse_algorithm() knows one name.
   return a.id == b.id && (a.algorithm == nullptr) == (b.algorithm == nullptr) &&
-         cc_values(a.config) == cc_values(b.config);
+         cc_values(a.config) == cc_values(b.config) && a.trimming == b.trimming;
 }
 
 void refuse_existing(const Session& session, Kind kind, std::uint64_t id) {
@@ -265,9 +265,11 @@ void create(const Session& session, const CcSpec& spec) {
                 named(Kind::kCc, spec.id));
   attr.profile_state = MRC_CTL_PROFILE_ONLINE;
   attr.cc_config = &spec.config;
+  attr.vendor_cfg[0] = spec.trimming;
+  int mask = MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_CONFIG;
+  if (spec.trimming != 0) mask |= MRC_CTL_CC_PROFILE_VENDOR_CFG;
   finish_or_remove(session, Kind::kCc, spec.id, [&] {
-    return os::errno_of(mrc_ctl_modify_cc_profile(
-        session.context(), spec.id, &attr, MRC_CTL_CC_PROFILE_STATE | MRC_CTL_CC_PROFILE_CONFIG));
+    return os::errno_of(mrc_ctl_modify_cc_profile(session.context(), spec.id, &attr, mask));
   });
 }
 

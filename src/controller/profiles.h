@@ -36,6 +36,7 @@ struct CcSpec {
   std::string place{};
   const char* algorithm = nullptr;  // none: no congestion control
   mrc_ctl_cc_nscc_cfg config{};
+  std::uint8_t trimming = 0;  // as in the first vendor byte
 };
 
 // Whether they ask for the same, or are the same.

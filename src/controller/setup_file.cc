@@ -133,6 +133,8 @@ CcSpec read_cc_profile(Section section) {
   CcSpec spec{.id = section.id(), .place = section.place(), .algorithm = parse_algorithm("nscc")};
   section.take("algorithm",
                [&](const toml::node& n) { spec.algorithm = parse_algorithm(section.text(n)); });
+  section.take("trimming",
+               [&](const toml::node& n) { spec.trimming = parse_trimming(section.text(n)); });
   for (const auto& [name, value] : cc_values(spec.config)) {
     section.take(name, [&, key = name](const toml::node& n) {
       const auto number = n.value<double>();

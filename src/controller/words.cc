@@ -137,6 +137,8 @@ Number whole_or_real(std::string_view name, double value) {
   }
 }
 
+constexpr std::array<std::string_view, 3> kTrimmingWords{"device", "on", "off"};  // by byte
+
 }  // namespace
 
 mrc_ctl_ev parse_ev(const std::string& text) {
@@ -251,6 +253,18 @@ const char* parse_algorithm(std::string_view text) {
   if (text == "none") return nullptr;
   if (text == "nscc" || text == kNscc) return kNscc;
   throw InputError(fmt::format("the algorithm is nscc or none, not '{}'", text));
+}
+
+std::uint8_t parse_trimming(std::string_view text) {
+  const auto* const found = std::find(kTrimmingWords.begin(), kTrimmingWords.end(), text);
+  if (found != kTrimmingWords.end()) {
+    return static_cast<std::uint8_t>(found - kTrimmingWords.begin());
+  }
+  throw InputError(fmt::format("trimming is device, on or off, not '{}'", text));
+}
+
+const char* trimming_text(std::uint8_t vendor_byte) {
+  return vendor_byte < kTrimmingWords.size() ? kTrimmingWords[vendor_byte].data() : "?";
 }
 
 void set_cc_value(std::string_view name, double value, mrc_ctl_cc_nscc_cfg& config) {

@@ -31,6 +31,9 @@ int parse_event_mask(const std::string& text);
 std::string event_mask_text(int mask);
 // "nscc" and the full name, "none".
 const char* parse_algorithm(std::string_view text);
+// The first vendor byte of a CC profile: device, on, off.
+std::uint8_t parse_trimming(std::string_view text);
+const char* trimming_text(std::uint8_t vendor_byte);
 // "name=value".
 void parse_cc_setting(const std::string& text, mrc_ctl_cc_nscc_cfg& config);
 void set_cc_value(std::string_view name, double value, mrc_ctl_cc_nscc_cfg& config);

@@ -127,6 +127,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   const Status valid = check_rtr(rtr);
   if (!valid.ok()) return valid;
   qp->rtr = rtr;
+  qp->init.cc.network_trims = qp->init.cc.network_trims && rtr.peer_nacks_trims;
   const Status attached = e.attach_peer(*qp);
   if (!attached.ok()) return attached;
   const DurationNs base_rtt_ns = e.base_rtt_ns(*qp);
@@ -184,6 +185,7 @@ Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& p
   qp->init.ev_profile = &paths;
   qp->init.cc = cc;
   if (qp->peer == kNoSlot) return {};
+  qp->init.cc.network_trims = cc.network_trims && qp->rtr.peer_nacks_trims;
   CcGroup& left = *qp->group;
   if (!left.serves(qp->init)) {
     e.unpark(*qp);
@@ -195,7 +197,7 @@ Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& p
   }
   qp->paths->pace_probes(std::max(e.base_rtt_ns(*qp), e.config.jitter_ns),
                          e.peers[qp->peer].probe_turns);
-  qp->requester.follow(now, e.links_of(*qp), cc.network_trims, replaced);
+  qp->requester.follow(now, e.links_of(*qp), qp->init.cc.network_trims, replaced);
   e.apply_ports(*qp);
   e.after_event(*qp);
   return {};

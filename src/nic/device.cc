@@ -160,6 +160,7 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                                            .index = static_cast<unsigned>(group_->engines.size()),
                                            .evs_per_port = config_.evs_per_port,
                                            .spray_quantum = config_.spray_quantum,
+                                           .trimming = config_.trimming,
                                            .max_peers = kMaxPeers,
                                            .udp_port = config_.udp_port}));
   return 0;

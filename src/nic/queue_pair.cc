@@ -96,7 +96,7 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
     const auto found = snapshot->cc_profiles.find(profiles.cc_profile);
     if (found == snapshot->cc_profiles.end()) return ENOENT;
     if (found->second.state != node::ProfileState::kOnline) return EINVAL;
-    init.cc = found->second.cc;
+    init.cc = engine_->pump().cc_of(found->second);
   }
   const EngineGuard guard(*engine_);
   PathProfiles& known = engine_->pump().path_profiles();

@@ -72,6 +72,7 @@ struct DeviceConfig {
   std::uint32_t evs_per_port = 8;                  // paths of queue pairs without a profile
   std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
   PayloadCheck payload_check = PayloadCheck::kFull;
+  bool trimming = false;            // switches trim packets instead of dropping them
   bool segmentation = true;         // bursts of packets in one system call, where the kernel can
   std::uint32_t spray_quantum = 0;  // packets in a row on one path; 0 = adaptive
   unsigned threads = 0;             // engines, each with a thread; 0 = by number of processors

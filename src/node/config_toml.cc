@@ -313,6 +313,8 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
     reader.choice<PayloadCheck>(
         key, node, {{"full", PayloadCheck::kFull}, {"headers", PayloadCheck::kHeaders}},
         config.payload_check);
+  } else if (key == "trimming") {
+    reader.boolean(key, node, config.trimming);
   } else if (key == "segmentation") {
     reader.boolean(key, node, config.segmentation);
   } else if (key == "directory") {
@@ -354,8 +356,8 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
       reader.unknown(
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
-          "evs_per_port, port_rate, spray_quantum, threads, payload_check, segmentation, dscp, "
-          "retry, directory");
+          "evs_per_port, port_rate, spray_quantum, threads, payload_check, trimming, "
+          "segmentation, dscp, retry, directory");
     }
     if (reader.failed()) return;
   }

@@ -71,9 +71,13 @@ struct NodeEvProfile {
   friend bool operator==(const NodeEvProfile&, const NodeEvProfile&) = default;
 };
 
+// Whether the switches on the paths of a queue pair trim instead of dropping.
+enum class Trimming : std::uint8_t { kOff, kAsDevice, kOn };
+
 struct NodeCcProfile {
   ProfileState state = ProfileState::kInit;
-  core::CcProfile cc;
+  core::CcProfile cc;  // `network_trims` is not used here
+  Trimming trimming = Trimming::kAsDevice;
   bool configured = false;
 };
 

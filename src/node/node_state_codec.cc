@@ -100,7 +100,7 @@ void write_cc_profile(Output& out, const NodeCcProfile& profile) {
   out.u8(static_cast<std::uint8_t>(profile.state));
   out.u8(static_cast<std::uint8_t>(profile.cc.algorithm));
   out.u8(profile.configured ? 1 : 0);
-  out.u8(profile.cc.network_trims ? 1 : 0);
+  out.u8(static_cast<std::uint8_t>(profile.trimming));
   out.u8(nscc.disable_qa ? 1 : 0);
   out.u8(nscc.qa_gate);
   for (const std::uint32_t number :
@@ -188,7 +188,7 @@ bool read_ev_profile(wire::ByteReader& in, NodeEvProfile& out) {
 bool read_cc_profile(wire::ByteReader& in, NodeCcProfile& out) {
   core::NsccParameters& nscc = out.cc.nscc;
   if (!read_state(in, out.state) || !read_enum(in, core::CcAlgorithm::kNscc, out.cc.algorithm) ||
-      !read_bool(in, out.configured) || !read_bool(in, out.cc.network_trims) ||
+      !read_bool(in, out.configured) || !read_enum(in, Trimming::kOn, out.trimming) ||
       !read_bool(in, nscc.disable_qa))
     return false;
   nscc.qa_gate = in.u8();

@@ -24,10 +24,9 @@ constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
 // taken to be like ours; the kernel counts up to twice what was sent), in whole bursts: one that a
 // full window cuts in two leaves in two system calls, and so do all after it. More than 1 MiB
 // leaves the caches: 2 MiB carried less in every case but that of 1,000 queue pairs.
-// Ordinary networks drop; who has switches that trim says so in a profile. Where ports are slow,
-// the time that one packet takes on a link counts: it is spent at each hop, and queues are a few
-// packets long.
-core::CcProfile software_cc(const Backend& backend) {
+// Where ports are slow, the time that one packet takes on a link counts: it is spent at each hop,
+// and queues are a few packets long.
+core::CcProfile software_cc(const Backend& backend, bool trimming) {
   constexpr std::uint64_t kLargePacketBits = 4'352 * 8;
   constexpr DurationNs kHops = 4;
   constexpr DurationNs kQueuedPackets = 8;
@@ -37,13 +36,13 @@ core::CcProfile software_cc(const Backend& backend) {
   const std::uint32_t full = wire::nominal_size(packet, backend.path_mtu());
   const std::uint32_t burst = backend.burst_limit() * full;
   core::CcProfile cc;
-  cc.network_trims = false;
+  cc.network_trims = trimming;
   cc.nscc.base_rtt_ns = 200 * kMicrosecondNs + kHops * packet_ns;
   cc.nscc.target_delay_ns = kMillisecondNs + kQueuedPackets * packet_ns;
   const auto window = static_cast<std::uint32_t>(
       std::clamp(backend.receive_buffer_bytes() / 2, kLeastWindowBytes, kMostWindowBytes));
   cc.nscc.max_cwnd = (window / burst + 1) * burst + full / 2;
-  cc.nscc.disable_qa = true;
+  cc.nscc.disable_qa = !trimming;  // without trims only delay could trigger it
   return cc;
 }
 
@@ -65,11 +64,27 @@ EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
     : state_(state_of(parts)),
       inbox_(inbox),
       path_profiles_(*state_.backend, parts.evs_per_port, random_),
-      default_cc_(software_cc(*state_.backend)),
+      default_cc_(software_cc(*state_.backend, parts.trimming)),
       results_(state_),
       intake_(state_, results_),
       receive_(state_, intake_),
       transmit_(state_, parts.spray_quantum) {}
+
+core::CcProfile EnginePump::cc_of(const node::NodeCcProfile& profile) const {
+  core::CcProfile cc = profile.cc;
+  const auto unless_given = [](std::uint32_t& value, std::uint32_t own) {
+    if (value == 0) value = own;
+  };
+  unless_given(cc.nscc.base_rtt_ns, default_cc_.nscc.base_rtt_ns);
+  unless_given(cc.nscc.target_delay_ns, default_cc_.nscc.target_delay_ns);
+  unless_given(cc.nscc.max_cwnd, default_cc_.nscc.max_cwnd);
+  const bool as_device = profile.trimming == node::Trimming::kAsDevice;
+  cc.network_trims =
+      as_device ? default_cc_.network_trims : profile.trimming == node::Trimming::kOn;
+  const bool has_trigger = cc.network_trims || cc.nscc.qa_threshold_ns != 0;
+  cc.nscc.disable_qa = cc.nscc.disable_qa || !has_trigger;
+  return cc;
+}
 
 // --- One round ---
 

@@ -28,6 +28,7 @@ struct EngineParts {
   unsigned index = 0;  // in the group
   std::uint32_t evs_per_port = 8;
   std::uint32_t spray_quantum = 0;
+  bool trimming = false;
   unsigned max_peers = 0;
   unsigned udp_port = 0;  // for explanations
 };
@@ -79,7 +80,10 @@ class EnginePump {
   PathProfiles& path_profiles() { return path_profiles_; }
   os::KernelRandom& random() { return random_; }
   // Constant: without the lock as well.
+  // Of queue pairs without a CC profile, and of those with one: what it leaves open, by 0, is as
+  // in the former.
   const core::CcProfile& default_cc() const { return default_cc_; }
+  core::CcProfile cc_of(const node::NodeCcProfile& profile) const;
 
  private:
   void receive_packets();

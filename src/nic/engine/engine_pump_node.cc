@@ -36,11 +36,11 @@ void deny_paths(PumpState& state, QueuePairImpl& qp, const node::NodeEvProfile& 
 
 // Paths and congestion settings that were changed while the profiles are online. Where they are
 // more or fewer than before (some can be used now, or no more), the queue pair keeps what it has.
-void follow_profiles(PumpState& state, PathProfiles& known, QueuePairImpl& qp,
+void follow_profiles(EnginePump& pump, TimeNs at, QueuePairImpl& qp,
                      const node::NodeSnapshot& snapshot) {
   std::shared_ptr<PathProfile> paths = qp.e.paths;
   if (paths->from_node) {
-    const PathProfileResult now = known.of_node(snapshot, paths->node_id);
+    const PathProfileResult now = pump.path_profiles().of_node(snapshot, paths->node_id);
     if (now.error == 0 && now.profile->profile.size() == paths->profile.size()) {
       paths = now.profile;
     }
@@ -48,10 +48,10 @@ void follow_profiles(PumpState& state, PathProfiles& known, QueuePairImpl& qp,
   core::CcProfile cc = qp.e.cc;
   if (const std::optional<std::uint64_t> id = qp.e.use.cc()) {
     const auto found = snapshot.cc_profiles.find(*id);
-    if (found != snapshot.cc_profiles.end()) cc = found->second.cc;
+    if (found != snapshot.cc_profiles.end()) cc = pump.cc_of(found->second);
   }
   if (paths == qp.e.paths && cc == qp.e.cc) return;
-  if (!state.endpoint->follow_profiles(state.now, qp.number(), paths->profile, cc).ok()) return;
+  if (!pump.endpoint().follow_profiles(at, qp.number(), paths->profile, cc).ok()) return;
   qp.e.paths = std::move(paths);
   qp.e.cc = cc;
 }
@@ -76,7 +76,7 @@ void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
   results_.drain_events();
   state_.qps.for_each([&](QueuePairImpl& qp) {
     if (!qp.e.paths) return;
-    follow_profiles(state_, path_profiles_, qp, snapshot);
+    follow_profiles(*this, state_.now, qp, snapshot);
     if (!qp.e.paths->from_node) return;
     const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
     if (found != snapshot.ev_profiles.end()) deny_paths(state_, qp, found->second);

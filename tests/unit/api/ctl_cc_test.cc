@@ -34,6 +34,18 @@ class CtlCc : public test::CtlTest {
   }
 };
 
+TEST_F(CtlCc, TheFirstVendorByteSaysWhetherSwitchesTrim) {
+  ASSERT_EQ(create(1, "uet-1.0-nscc"), 0);
+  mrc_ctl_cc_profile_attr attr{};
+  for (const std::uint8_t trimming : {1, 2, 0}) {
+    attr.vendor_cfg[0] = trimming;
+    ASSERT_EQ(modify(1, MRC_CTL_CC_PROFILE_VENDOR_CFG, attr), 0);
+    mrc_ctl_cc_profile_attr now{};
+    ASSERT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, &now, MRC_CTL_CC_PROFILE_VENDOR_CFG)), 0);
+    EXPECT_EQ(now.vendor_cfg[0], trimming);
+  }
+}
+
 TEST_F(CtlCc, GoesThroughItsWholeLifeAndOnlyThat) {
   EXPECT_EQ(set_state(1, MRC_CTL_PROFILE_ONLINE), EINVAL);
   EXPECT_EQ(set_state(1, MRC_CTL_PROFILE_OFFLINE), EINVAL);
@@ -157,7 +169,10 @@ TEST_F(CtlCc, WrongArgumentsChangeNothing) {
   EXPECT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, nullptr, kState)), EINVAL);
   EXPECT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 1, &attr, 0)), EINVAL);
   EXPECT_EQ(why(mrc_ctl_query_cc_profile(ctx(), 2, &attr, kAlgorithm)), EINVAL);
-  attr.vendor_cfg[0] = 1;
+  attr.vendor_cfg[0] = 3;
+  EXPECT_EQ(modify(1, MRC_CTL_CC_PROFILE_VENDOR_CFG, attr), EINVAL);
+  attr.vendor_cfg[0] = 0;
+  attr.vendor_cfg[1] = 1;
   EXPECT_EQ(modify(1, MRC_CTL_CC_PROFILE_VENDOR_CFG, attr), EINVAL);
   attr.cur_profile_state = MRC_CTL_PROFILE_ONLINE;
   EXPECT_EQ(modify(1, MRC_CTL_CC_PROFILE_CUR_STATE, attr), EINVAL);

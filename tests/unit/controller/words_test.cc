@@ -61,6 +61,10 @@ TEST(Words, SettingsOfCongestionControl) {
   EXPECT_EQ(parse_algorithm("none"), nullptr);
   EXPECT_STREQ(parse_algorithm("nscc"), parse_algorithm("uet-1.0-nscc"));
   EXPECT_THROW(parse_algorithm("cubic"), InputError);
+  for (const char* word : {"device", "on", "off"})
+    EXPECT_STREQ(trimming_text(parse_trimming(word)), word);
+  EXPECT_EQ(parse_trimming("on"), 1);
+  EXPECT_THROW(parse_trimming("yes"), InputError);
   mrc_ctl_cc_nscc_cfg config{};
   parse_cc_setting("target_delay=9000", config);
   parse_cc_setting("eta=0.25", config);

@@ -169,6 +169,37 @@ TEST_F(DeviceControl, AQueuePairInUseFollowsItsProfiles) {
   EXPECT_EQ(watch_entropies(from, to), paths);
 }
 
+// A network that trims has to be named: by the device, or by a profile, and the peer must answer.
+TEST_F(DeviceControl, DataMayBeTrimmedWhereSomebodySaysSo) {
+  constexpr std::uint64_t kCcProfile = 9;
+  const auto set_trimming = [&](node::Trimming trimming) {
+    ASSERT_EQ(a.device->node().update([=](node::NodeSnapshot& s) {
+      node::NodeCcProfile& profile = s.cc_profiles[9];
+      profile.state = node::ProfileState::kOnline;
+      profile.trimming = trimming;
+      return 0;
+    }),
+              0);
+  };
+  set_trimming(node::Trimming::kAsDevice);
+  const auto trimmable = [&](bool peer_answers) {
+    a.make_qp();
+    b.make_qp();
+    Arena from(*a.device, a.domain, 1 << 16);
+    Arena to(*b.device, b.domain, 1 << 16);
+    EXPECT_EQ(a.qp->to_init({.cc_profile = kCcProfile, .has_cc_profile = true}), 0);
+    connect(a, b, {}, {.peer_nacks_trims = peer_answers});
+    const unsigned before = net->trimmable();
+    EXPECT_EQ(a.post(write(from, to, from.size())), 0);
+    EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+    return net->trimmable() > before;
+  };
+  EXPECT_FALSE(trimmable(true)) << "the device does not say so";
+  set_trimming(node::Trimming::kOn);
+  EXPECT_TRUE(eventually([&] { return trimmable(true); }));
+  EXPECT_FALSE(trimmable(false)) << "a trimmed packet would be lost without a word";
+}
+
 // The mask in force is the profile's of today, not the one that the queue pair was set up with.
 TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   add_profile(*a.device);

@@ -26,6 +26,7 @@ struct LoopPacket {
   PortId port{1};
   std::uint32_t entropy = 0;
   std::vector<std::byte> transport;
+  core::TrafficClass traffic_class{};
 };
 
 // Carries packets between the back ends that joined it. Any thread.
@@ -65,8 +66,13 @@ class LoopNet {
     const auto box = boxes_.find(to);
     if (box == boxes_.end()) return;
     if (filter_ && filter_(packet, bytes.port, bytes.entropy)) return;
+    if (bytes.traffic_class == core::TrafficClass::kTrimmable) ++trimmable_;
     box->second.packets.push_back(std::move(bytes));
     if (box->second.packets.size() == 1) eventfd_write(box->second.signal, 1);
+  }
+  unsigned trimmable() {  // packets so far
+    const std::lock_guard lock(mutex_);
+    return trimmable_;
   }
   bool take(const wire::IpAddress& gid, LoopPacket& out) {
     const std::lock_guard lock(mutex_);
@@ -89,6 +95,7 @@ class LoopNet {
 
   std::mutex mutex_;
   std::map<wire::IpAddress, Box> boxes_;
+  unsigned trimmable_ = 0;
   Filter filter_;
 };
 
@@ -120,14 +127,18 @@ class LoopBackend final : public Backend {
   const BackendCounters& counters() const override { return counters_; }
   void flush() override {}
 
-  void send(const Route& route, core::TrafficClass, const wire::Packet& packet,
+  void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override {
     std::size_t length = 0;
     for (const auto& piece : payload)
       length += piece.size();
     std::array<std::byte, wire::kMaxTransportHeader> header;
     const std::size_t head = wire::build_transport(packet, header);
-    LoopPacket bytes{.source = gid_, .port = route.port, .entropy = route.entropy};
+    LoopPacket bytes{.source = gid_,
+                     .port = route.port,
+                     .entropy = route.entropy,
+                     .transport = {},
+                     .traffic_class = traffic_class};
     bytes.transport.reserve(head + length + 3);
     bytes.transport.assign(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(head));
     for (const auto& piece : payload)

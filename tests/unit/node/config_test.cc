@@ -91,6 +91,7 @@ port_rate = "2.5G"
 spray_quantum = 15
 threads = 3
 payload_check = "headers"
+trimming = true
 segmentation = false
 directory = "/tmp/x"
 [[device.fast.plane]]
@@ -122,6 +123,7 @@ exponential = 25
   EXPECT_EQ(device.spray_quantum, 15U);
   EXPECT_EQ(device.threads, 3U);
   EXPECT_EQ(device.payload_check, PayloadCheck::kHeaders);
+  EXPECT_TRUE(device.trimming);
   EXPECT_FALSE(device.segmentation);
   EXPECT_EQ(device.directory, "/tmp/x");
   ASSERT_EQ(device.planes.size(), 2U);

@@ -32,7 +32,8 @@ NodeSnapshot sample() {
   state.ev_profiles[4] = {.state = ProfileState::kOffline, .mode = EvMode::kExplicit};
   state.ev_profiles[4].evs.resize(3);
   state.cc_profiles[9] = {.state = ProfileState::kOffline,
-                          .cc = {.algorithm = core::CcAlgorithm::kNone, .network_trims = false}};
+                          .cc = {.algorithm = core::CcAlgorithm::kNone},
+                          .trimming = Trimming::kOn};
   return state;
 }
 

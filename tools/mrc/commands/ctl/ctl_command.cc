@@ -61,6 +61,7 @@ class CtlCommand final : public Command {
   std::vector<std::string> fields_;
   std::vector<std::string> words_;
   std::string algorithm_ = "nscc";
+  std::string trimming_ = "device";
   std::vector<std::string> settings_;
   std::string file_;
   ctl::ProbeOptions probe_;
@@ -193,6 +194,10 @@ void CtlCommand::declare_cc_profiles(CLI::App* app) {
                          [this](const Session& session) { return create_cc_profile(session); });
   create->add_option("id", id_, "A number of your choice")->required();
   create->add_option("--algorithm", algorithm_, "nscc or none")->capture_default_str();
+  create
+      ->add_option("--trimming", trimming_,
+                   "whether switches trim: device (as it is configured), on or off")
+      ->capture_default_str();
   create->add_option("--set", settings_, "NAME=VALUE, as in base_rtt=12000; times in ns");
   declare_life(cc, Kind::kCc);
 }
@@ -286,7 +291,9 @@ ExitCode CtlCommand::create_ev_profile(const Session& session) {
 }
 
 ExitCode CtlCommand::create_cc_profile(const Session& session) const {
-  controller::CcSpec spec{.id = id_, .algorithm = controller::parse_algorithm(algorithm_)};
+  controller::CcSpec spec{.id = id_,
+                          .algorithm = controller::parse_algorithm(algorithm_),
+                          .trimming = controller::parse_trimming(trimming_)};
   for (const std::string& setting : settings_)
     controller::parse_cc_setting(setting, spec.config);
   controller::create(session, spec);

@@ -71,11 +71,11 @@ Json fields_of(const controller::Session& session, std::uint64_t id) {
 
 Json cc_profile_of(const controller::Session& session, std::uint64_t id) {
   mrc_ctl_cc_profile_attr attr{};
-  session.check(
-      os::errno_of(mrc_ctl_query_cc_profile(
-          session.context(), id, &attr,
-          MRC_CTL_CC_PROFILE_CUR_STATE | MRC_CTL_CC_PROFILE_ALGORITHM | MRC_CTL_CC_PROFILE_CONFIG)),
-      fmt::format("CC profile {}", id));
+  session.check(os::errno_of(mrc_ctl_query_cc_profile(
+                    session.context(), id, &attr,
+                    MRC_CTL_CC_PROFILE_CUR_STATE | MRC_CTL_CC_PROFILE_ALGORITHM |
+                        MRC_CTL_CC_PROFILE_CONFIG | MRC_CTL_CC_PROFILE_VENDOR_CFG)),
+                fmt::format("CC profile {}", id));
   Json settings = Json::object();
   if (attr.cc_config != nullptr) {
     for (const auto& [name, value] :
@@ -85,6 +85,7 @@ Json cc_profile_of(const controller::Session& session, std::uint64_t id) {
   return {{"id", id},
           {"state", controller::profile_state_text(attr.cur_profile_state)},
           {"algorithm", attr.algorithm == nullptr ? "none" : attr.algorithm},
+          {"trimming", controller::trimming_text(attr.vendor_cfg[0])},
           {"settings", settings}};
 }
 

@@ -141,6 +141,7 @@ Json describe(const node::DeviceConfig& config) {
   device["evs_per_port"] = config.evs_per_port;
   device["spray_quantum"] = config.spray_quantum;
   device["payload_check"] = config.payload_check == node::PayloadCheck::kFull ? "full" : "headers";
+  device["trimming"] = config.trimming;
   device["threads"] = report.threads;
   device["ports"] = ports_of(report);
   device["limits"] = limits_of(opened->limits());
@@ -188,6 +189,7 @@ void print_device(const Json& device) {
   line("payload check", device["payload_check"] == "full"
                             ? "full: the ICRC covers the payload"
                             : "headers: the UDP checksum covers it, with peers that agree");
+  line("trimming", device["trimming"].get<bool>() ? "on: data may be trimmed by switches" : "off");
   line("engine threads", fmt::format("{}", device["threads"].get<unsigned>()));
   line("paths per port",
        fmt::format("{} without a profile", device["evs_per_port"].get<unsigned>()));
