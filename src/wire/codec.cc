@@ -1,5 +1,6 @@
 #include "wire/codec.h"
 
+#include <bit>
 #include <cstring>
 
 #include "base/assert.h"
@@ -15,13 +16,31 @@ constexpr std::uint8_t kSackCcType = 0;
 constexpr std::uint8_t kNackCcType = 2;
 constexpr std::uint8_t kSyndromeKindMask = 0x60;
 constexpr std::uint8_t kSyndromeKindNak = 0x60;
+constexpr std::uint32_t kAckMsnMask = 0xFF'FFFF;
 // In the BTH.
 constexpr std::byte kPadBits{0x30};  // of byte 1
 constexpr std::size_t kFlagsOffset = 8;
 constexpr std::byte kTimestampFlag{0x10};
 constexpr std::size_t kPsnOffset = 9;
 
-DropReason parse_bth(ByteReader& reader, Bth& bth) {
+constexpr unsigned solicited_bit(const Dialect& dialect) {
+  return static_cast<unsigned>(dialect.bth_order);
+}
+constexpr unsigned migration_bit(const Dialect& dialect) {
+  return kBthOrderBits ^ static_cast<unsigned>(dialect.bth_order);
+}
+
+// From our entropy to the EV that is echoed and back: the halves change places or stay.
+constexpr std::uint32_t turned(std::uint32_t entropy, const Dialect& dialect) {
+  return std::rotl(entropy, static_cast<int>(dialect.ev_order));
+}
+
+// How much the AETH's number is above ours, which counts complete messages.
+constexpr std::uint32_t ack_msn_base(const Dialect& dialect) {
+  return dialect.first_msn + static_cast<std::uint32_t>(dialect.ack_msn) - 1;
+}
+
+DropReason parse_bth(ByteReader& reader, Bth& bth, const Dialect& dialect) {
   const std::uint8_t opcode = reader.u8();
   const std::uint8_t flags = reader.u8();
   bth.partition_key = reader.u16();
@@ -34,8 +53,8 @@ DropReason parse_bth(ByteReader& reader, Bth& bth) {
   if (!is_known_opcode(opcode)) return DropReason::kUnknownOpcode;
 
   bth.opcode = static_cast<Opcode>(opcode);
-  bth.solicited = (flags & 0x80) != 0;
-  bth.migration = (flags & 0x40) != 0;
+  bth.solicited = (flags & solicited_bit(dialect)) != 0;
+  bth.migration = (flags & migration_bit(dialect)) != 0;
   bth.pad = static_cast<std::uint8_t>((flags >> 4) & 0x03);
   bth.ack_request = (more_flags & 0x80) != 0;
   bth.retransmission = (more_flags & 0x20) != 0;
@@ -55,15 +74,16 @@ DropReason parse_timestamp(ByteReader& reader, Timestamp& timestamp) {
 }
 
 // METH and, if announced, TSETH.
-DropReason parse_write_start(ByteReader& reader, const Bth& bth, Write& write) {
-  write.receive_msn = reader.u16();
-  write.msn = reader.u16();
+DropReason parse_write_start(ByteReader& reader, const Bth& bth, Write& write,
+                             const Dialect& dialect) {
+  write.receive_msn = static_cast<std::uint16_t>(reader.u16() - dialect.first_rqmsn);
+  write.msn = static_cast<std::uint16_t>(reader.u16() - dialect.first_msn);
   if (reader.failed()) return DropReason::kTruncated;
   return bth.has_timestamp ? parse_timestamp(reader, write.timestamp) : DropReason::kNone;
 }
 
-DropReason parse_write(ByteReader& reader, const Bth& bth, Write& write) {
-  const DropReason start = parse_write_start(reader, bth, write);
+DropReason parse_write(ByteReader& reader, const Bth& bth, Write& write, const Dialect& dialect) {
+  const DropReason start = parse_write_start(reader, bth, write, dialect);
   if (start != DropReason::kNone) return start;
   write.address = reader.u64();
   write.key = Rkey{reader.u32()};
@@ -72,21 +92,30 @@ DropReason parse_write(ByteReader& reader, const Bth& bth, Write& write) {
   return reader.failed() ? DropReason::kTruncated : DropReason::kNone;
 }
 
-DropReason parse_ack(ByteReader& reader, Ack& ack) {
+bool is_known_nak(std::uint8_t syndrome) {
+  return syndrome == kSyndromeNakInvalidRequest || syndrome == kSyndromeNakRemoteAccess ||
+         syndrome == kSyndromeNakRemoteOperation || syndrome == kSyndromeNakImmediateLimit ||
+         syndrome == kSyndromeNakReceiveQueueEmpty;
+}
+
+DropReason parse_ack(ByteReader& reader, Ack& ack, const Dialect& dialect) {
   ack.syndrome = reader.u8() & 0x7F;
-  ack.msn = reader.u24();
+  ack.msn = (reader.u24() - ack_msn_base(dialect)) & kAckMsnMask;
   if (reader.failed()) return DropReason::kTruncated;
   // There are no credits and no receiver-not-ready: either the plain ACK or some NAK.
   const bool nak = (ack.syndrome & kSyndromeKindMask) == kSyndromeKindNak;
+  if (nak && dialect.unknown_nak == UnknownNak::kAct && !is_known_nak(ack.syndrome)) {
+    ack.syndrome = kSyndromeNakRemoteOperation;
+  }
   return nak || ack.syndrome == kSyndromeAck ? DropReason::kNone : DropReason::kBadHeaderField;
 }
 
-DropReason parse_sack(ByteReader& reader, Sack& sack) {
+DropReason parse_sack(ByteReader& reader, Sack& sack, const Dialect& dialect) {
   const std::uint16_t flags = reader.u16();
   sack.mark = static_cast<PathMark>((flags >> 5) & 0x03);
   sack.probe_answer = (flags & 0x0002) != 0;
   sack.offset_or_probe_id = reader.u16();
-  sack.entropy = reader.u32();
+  sack.entropy = turned(reader.u32(), dialect);
   sack.source_context = reader.u16();
   sack.destination_context = reader.u16();
   reader.skip(1);
@@ -123,11 +152,11 @@ bool is_known_nack_reason(std::uint8_t value) {
   return false;
 }
 
-DropReason parse_nack(ByteReader& reader, Nack& nack) {
+DropReason parse_nack(ByteReader& reader, Nack& nack, const Dialect& dialect) {
   reader.skip(2);
   const std::uint8_t reason = reader.u8();
   nack.vendor_info = reader.u8();
-  nack.entropy = reader.u32();
+  nack.entropy = turned(reader.u32(), dialect);
   nack.source_context = reader.u16();
   nack.destination_context = reader.u16();
   reader.skip(1);
@@ -138,8 +167,11 @@ DropReason parse_nack(ByteReader& reader, Nack& nack) {
   reader.skip(1);
   nack.timestamp_ticks = reader.u16();
   if (reader.failed()) return DropReason::kTruncated;
-  if (!is_known_nack_reason(reason)) return DropReason::kBadHeaderField;
   nack.reason = static_cast<NackReason>(reason);
+  if (!is_known_nack_reason(reason)) {
+    if (dialect.unknown_nak == UnknownNak::kDrop) return DropReason::kBadHeaderField;
+    nack.reason = NackReason::kNoResource;
+  }
   return nack.cc_type == kNackCcType ? DropReason::kNone : DropReason::kBadHeaderField;
 }
 
@@ -160,40 +192,43 @@ DropReason parse_endpoint_op(const Bth& bth, unsigned value, EndpointOp& op) {
   return DropReason::kNone;
 }
 
-DropReason parse_endpoint_request(ByteReader& reader, const Bth& bth, EndpointRequest& request) {
+DropReason parse_endpoint_request(ByteReader& reader, const Bth& bth, EndpointRequest& request,
+                                  const Dialect& dialect) {
   const std::uint16_t flags = reader.u16();
   reader.skip(1);
   request.vendor_info = reader.u8();
-  request.port_status = reader.u32();
+  request.port_status = reader.u32() >> dialect.port_bit;
   reader.skip(4);
   const DropReason stamp = parse_timestamp(reader, request.timestamp);
   if (stamp != DropReason::kNone) return stamp;
   return parse_endpoint_op(bth, flags & 0x03u, request.op);
 }
 
-DropReason parse_endpoint_response(ByteReader& reader, const Bth& bth, EndpointResponse& response) {
+DropReason parse_endpoint_response(ByteReader& reader, const Bth& bth, EndpointResponse& response,
+                                   const Dialect& dialect) {
   const std::uint16_t flags = reader.u16();
   reader.skip(26);
   response.timestamp_ticks = reader.u16();
   reader.skip(6);
   if (reader.failed()) return DropReason::kTruncated;
-  return parse_endpoint_op(bth, (flags >> 2) & 0x03u, response.op);
+  return parse_endpoint_op(bth, (flags >> static_cast<unsigned>(dialect.eeth_op)) & 0x03u,
+                           response.op);
 }
 
-DropReason parse_control(ByteReader& reader, const Bth& bth, Packet& out) {
+DropReason parse_control(ByteReader& reader, const Bth& bth, Packet& out, const Dialect& dialect) {
   switch (bth.opcode) {
     case Opcode::kAck:
-      return parse_ack(reader, out.body.emplace<Ack>());
+      return parse_ack(reader, out.body.emplace<Ack>(), dialect);
     case Opcode::kSack:
-      return parse_sack(reader, out.body.emplace<Sack>());
+      return parse_sack(reader, out.body.emplace<Sack>(), dialect);
     case Opcode::kNack:
-      return parse_nack(reader, out.body.emplace<Nack>());
+      return parse_nack(reader, out.body.emplace<Nack>(), dialect);
     case Opcode::kProbe:
       return parse_probe(reader, out.body.emplace<Probe>());
     case Opcode::kEndpointRequest:
-      return parse_endpoint_request(reader, bth, out.body.emplace<EndpointRequest>());
+      return parse_endpoint_request(reader, bth, out.body.emplace<EndpointRequest>(), dialect);
     case Opcode::kEndpointResponse:
-      return parse_endpoint_response(reader, bth, out.body.emplace<EndpointResponse>());
+      return parse_endpoint_response(reader, bth, out.body.emplace<EndpointResponse>(), dialect);
     default:
       return DropReason::kUnknownOpcode;
   }
@@ -206,10 +241,10 @@ bool payload_fits_message(Opcode opcode, std::size_t payload_length, std::uint32
   return payload_length > 0 && payload_length < message_length;
 }
 
-void build_bth(ByteWriter& writer, const Bth& bth) {
+void build_bth(ByteWriter& writer, const Bth& bth, const Dialect& dialect) {
   unsigned flags = (bth.pad & 0x03u) << 4 | kTransportVersion;
-  if (bth.solicited) flags |= 0x80;
-  if (bth.migration) flags |= 0x40;
+  if (bth.solicited) flags |= solicited_bit(dialect);
+  if (bth.migration) flags |= migration_bit(dialect);
   unsigned more_flags = 0;
   if (bth.ack_request) more_flags |= 0x80;
   if (bth.retransmission) more_flags |= 0x20;
@@ -230,9 +265,9 @@ void build_timestamp(ByteWriter& writer, const Timestamp& timestamp) {
   writer.u16(static_cast<std::uint16_t>((timestamp.microseconds ? 0x8000 : 0) | kTimestampType));
 }
 
-void build_write(ByteWriter& writer, const Bth& bth, const Write& write) {
-  writer.u16(write.receive_msn);
-  writer.u16(write.msn);
+void build_write(ByteWriter& writer, const Bth& bth, const Write& write, const Dialect& dialect) {
+  writer.u16(static_cast<std::uint16_t>(write.receive_msn + dialect.first_rqmsn));
+  writer.u16(static_cast<std::uint16_t>(write.msn + dialect.first_msn));
   if (bth.has_timestamp) build_timestamp(writer, write.timestamp);
   writer.u64(write.address);
   writer.u32(static_cast<std::uint32_t>(write.key));
@@ -240,21 +275,21 @@ void build_write(ByteWriter& writer, const Bth& bth, const Write& write) {
   if (has_immediate(bth.opcode)) writer.u32(write.immediate);
 }
 
-void build_ack(ByteWriter& writer, const Ack& ack) {
+void build_ack(ByteWriter& writer, const Ack& ack, const Dialect& dialect) {
   writer.u8(ack.syndrome & 0x7F);
-  writer.u24(ack.msn);
+  writer.u24((ack.msn + ack_msn_base(dialect)) & kAckMsnMask);
 }
 
 std::uint8_t cc_byte(std::uint8_t type, std::uint8_t flags) {
   return static_cast<std::uint8_t>((type & 0x0F) << 4 | (flags & 0x0F));
 }
 
-void build_sack(ByteWriter& writer, const Sack& sack) {
+void build_sack(ByteWriter& writer, const Sack& sack, const Dialect& dialect) {
   unsigned flags = (static_cast<unsigned>(sack.mark) & 0x03u) << 5;
   if (sack.probe_answer) flags |= 0x0002;
   writer.u16(static_cast<std::uint16_t>(flags));
   writer.u16(sack.offset_or_probe_id);
-  writer.u32(sack.entropy);
+  writer.u32(turned(sack.entropy, dialect));
   writer.u16(sack.source_context);
   writer.u16(sack.destination_context);
   writer.u8(0);
@@ -270,11 +305,11 @@ void build_sack(ByteWriter& writer, const Sack& sack) {
   writer.u24(sack.received_units);
 }
 
-void build_nack(ByteWriter& writer, const Nack& nack) {
+void build_nack(ByteWriter& writer, const Nack& nack, const Dialect& dialect) {
   writer.u16(0);
   writer.u8(static_cast<std::uint8_t>(nack.reason));
   writer.u8(nack.vendor_info);
-  writer.u32(nack.entropy);
+  writer.u32(turned(nack.entropy, dialect));
   writer.u16(nack.source_context);
   writer.u16(nack.destination_context);
   writer.u8(0);
@@ -294,17 +329,20 @@ void build_probe(ByteWriter& writer, const Probe& probe) {
   build_timestamp(writer, probe.timestamp);
 }
 
-void build_endpoint_request(ByteWriter& writer, const EndpointRequest& request) {
+void build_endpoint_request(ByteWriter& writer, const EndpointRequest& request,
+                            const Dialect& dialect) {
   writer.u16(static_cast<std::uint16_t>(static_cast<unsigned>(request.op) & 0x03u));
   writer.u8(0);
   writer.u8(request.vendor_info);
-  writer.u32(request.port_status);
+  writer.u32(request.port_status << dialect.port_bit);
   writer.zeros(4);
   build_timestamp(writer, request.timestamp);
 }
 
-void build_endpoint_response(ByteWriter& writer, const EndpointResponse& response) {
-  writer.u16(static_cast<std::uint16_t>((static_cast<unsigned>(response.op) & 0x03u) << 2));
+void build_endpoint_response(ByteWriter& writer, const EndpointResponse& response,
+                             const Dialect& dialect) {
+  const unsigned op = static_cast<unsigned>(response.op) & 0x03u;
+  writer.u16(static_cast<std::uint16_t>(op << static_cast<unsigned>(dialect.eeth_op)));
   writer.zeros(26);
   writer.u16(response.timestamp_ticks);
   writer.zeros(6);
@@ -366,22 +404,22 @@ bool is_known_opcode(std::uint8_t value) {
 }
 
 DropReason parse_transport(std::span<const std::byte> transport, Packet& out,
-                           std::span<const std::byte>& payload) {
+                           std::span<const std::byte>& payload, const Dialect& dialect) {
   ByteReader reader(transport);
   out.bth = Bth{};
-  DropReason reason = parse_bth(reader, out.bth);
+  DropReason reason = parse_bth(reader, out.bth, dialect);
   if (reason != DropReason::kNone) return reason;
 
   if (!is_write(out.bth.opcode)) {
     payload = {};
-    reason = parse_control(reader, out.bth, out);
+    reason = parse_control(reader, out.bth, out, dialect);
     if (reason != DropReason::kNone) return reason;
     const bool exact = reader.left() == 0 && out.bth.pad == 0;
     return exact ? DropReason::kNone : DropReason::kBadPayloadLength;
   }
 
   Write& write = out.body.emplace<Write>();
-  reason = parse_write(reader, out.bth, write);
+  reason = parse_write(reader, out.bth, write, dialect);
   if (reason != DropReason::kNone) return reason;
   const std::size_t padded = reader.left();
   if (padded % 4 != 0 || padded < out.bth.pad) return DropReason::kBadPayloadLength;
@@ -390,40 +428,42 @@ DropReason parse_transport(std::span<const std::byte> transport, Packet& out,
   return fits ? DropReason::kNone : DropReason::kBadPayloadLength;
 }
 
-DropReason parse_trimmed_transport(std::span<const std::byte> transport, Packet& out) {
+DropReason parse_trimmed_transport(std::span<const std::byte> transport, Packet& out,
+                                   const Dialect& dialect) {
   ByteReader reader(transport);
   out.bth = Bth{};
-  const DropReason reason = parse_bth(reader, out.bth);
+  const DropReason reason = parse_bth(reader, out.bth, dialect);
   if (reason != DropReason::kNone) return reason;
   if (!is_write(out.bth.opcode)) return DropReason::kBadHeaderField;
-  return parse_write_start(reader, out.bth, out.body.emplace<Write>());
+  return parse_write_start(reader, out.bth, out.body.emplace<Write>(), dialect);
 }
 
-std::size_t build_transport(const Packet& packet, std::span<std::byte> out) {
+std::size_t build_transport(const Packet& packet, std::span<std::byte> out,
+                            const Dialect& dialect) {
   ByteWriter writer(out);
   const Bth& bth = packet.bth;
-  build_bth(writer, bth);
+  build_bth(writer, bth, dialect);
   switch (bth.opcode) {
     case Opcode::kAck:
-      build_ack(writer, body_of<Ack>(packet));
+      build_ack(writer, body_of<Ack>(packet), dialect);
       break;
     case Opcode::kSack:
-      build_sack(writer, body_of<Sack>(packet));
+      build_sack(writer, body_of<Sack>(packet), dialect);
       break;
     case Opcode::kNack:
-      build_nack(writer, body_of<Nack>(packet));
+      build_nack(writer, body_of<Nack>(packet), dialect);
       break;
     case Opcode::kProbe:
       build_probe(writer, body_of<Probe>(packet));
       break;
     case Opcode::kEndpointRequest:
-      build_endpoint_request(writer, body_of<EndpointRequest>(packet));
+      build_endpoint_request(writer, body_of<EndpointRequest>(packet), dialect);
       break;
     case Opcode::kEndpointResponse:
-      build_endpoint_response(writer, body_of<EndpointResponse>(packet));
+      build_endpoint_response(writer, body_of<EndpointResponse>(packet), dialect);
       break;
     default:
-      build_write(writer, bth, body_of<Write>(packet));
+      build_write(writer, bth, body_of<Write>(packet), dialect);
       break;
   }
   return writer.written();

@@ -2,12 +2,15 @@
 //
 // The functions here see what lies between the UDP header and the ICRC. They are pure: nothing is
 // kept, nothing is allocated, and no input whatsoever makes them fail other than by their result.
+//
+// A Packet is the same in every dialect; where bytes depend on it, the functions take it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "wire/dialect.h"
 #include "wire/drop_reason.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -46,7 +49,8 @@ constexpr std::uint8_t pad_length(std::size_t payload_length) {
 // bytes behind a control header, and a payload that contradicts pad count, opcode or message length
 // are refused.
 [[nodiscard]] DropReason parse_transport(std::span<const std::byte> transport, Packet& out,
-                                         std::span<const std::byte>& payload);
+                                         std::span<const std::byte>& payload,
+                                         const Dialect& dialect = kOpenMrc);
 
 // The payload of writes up to this size is covered by the check in any case: it costs next to
 // nothing, and most messages of programs that wait for each other are short.
@@ -60,13 +64,15 @@ inline constexpr std::size_t kMostAlwaysCovered = 256;
 // Decodes what a switch left of a trimmed write: BTH and METH, and TSETH if BTH announces it.
 // Whatever follows is ignored, since nothing vouches for it: address, key, length and immediate of
 // `out` are zero. Only write packets can be trimmed; others are refused.
-[[nodiscard]] DropReason parse_trimmed_transport(std::span<const std::byte> transport, Packet& out);
+[[nodiscard]] DropReason parse_trimmed_transport(std::span<const std::byte> transport, Packet& out,
+                                                 const Dialect& dialect = kOpenMrc);
 
 // Encodes BTH and extension headers and returns their length, or 0 if `out` is too small. Payload,
 // padding and ICRC are the caller's; `packet.bth.pad` is written as it stands. Fields wider in the
 // struct than on the wire are cut to their low bits; reserved bits are sent as 0. The body must
 // agree with the opcode.
-[[nodiscard]] std::size_t build_transport(const Packet& packet, std::span<std::byte> out);
+[[nodiscard]] std::size_t build_transport(const Packet& packet, std::span<std::byte> out,
+                                          const Dialect& dialect = kOpenMrc);
 
 // Makes of the header of a packet in a run (move_on) that of `packet`, another one of it.
 void move_header(std::span<std::byte> header, const Packet& packet);

@@ -115,12 +115,14 @@ DropReason locate(const FrameFormat& format, std::span<const std::byte> frame, F
   return reason;
 }
 
-DropReason fill_header(const Layout& layout, FrameHeader& header) {
+DropReason fill_header(const FrameFormat& format, const Layout& layout, FrameHeader& header) {
   const IpHeader& inner = layout.inner;
   header.source = inner.source;
   header.destination = inner.destination;
   header.hop_limit = inner.hop_limit;
-  header.entropy = (inner.flow_label & 0xFFFF) << 16 | layout.udp_header.source_port;
+  const bool by_outer = header.srv6 && format.dialect.ev_label == EvLabel::kOuter;
+  const std::uint32_t label = by_outer ? layout.outer.flow_label : inner.flow_label;
+  header.entropy = (label & 0xFFFF) << 16 | layout.udp_header.source_port;
   header.trim = layout.trim;
   header.dscp = inner.dscp;
   header.ecn = inner.ecn;
@@ -203,6 +205,20 @@ Icrc icrc_of_headers(std::span<const std::byte> ip_and_udp) {
   return icrc;
 }
 
+// The same for a packet in a tunnel. `headers` begins with the outer IP header and ends with UDP's.
+Icrc icrc_of_tunnel(const FrameFormat& format, std::span<const std::byte> headers) {
+  if (format.dialect.srv6_icrc != Srv6Icrc::kOuter) {
+    return icrc_of_headers(headers.last(kIpv6HeaderLength + kUdpHeaderLength));
+  }
+  constexpr std::size_t kDestination = 24;
+  std::array<std::byte, kIpv6HeaderLength + kUdpHeaderLength> covered;
+  std::memcpy(covered.data(), headers.data(), kDestination);
+  std::memset(covered.data() + kDestination, 0xFF, kIpv6HeaderLength - kDestination);
+  std::memcpy(covered.data() + kIpv6HeaderLength, headers.last(kUdpHeaderLength).data(),
+              kUdpHeaderLength);
+  return icrc_of_headers(covered);
+}
+
 // Corrects the length, and for the outermost header the code point, of an IP header in place.
 void rewrite_ip(std::span<std::byte> frame, std::size_t at, IpHeader header, std::size_t end) {
   header.payload_length = static_cast<std::uint16_t>(end - at - header.length());
@@ -276,12 +292,11 @@ std::size_t build_frame(const FrameFormat& format, const FrameHeader& header, co
   if (length > out.size() || !lengths_fit(header, udp_length)) return 0;
 
   std::size_t at = build_tunnel(format, header, udp_length, out);
-  const std::size_t ip_at = at;
   at += build_ip_header(inner_ip(header, udp_length), out.subspan(at));
   at += build_udp_header(udp_of(format, header, udp_length), out.subspan(at));
   Packet padded = packet;
   padded.bth.pad = pad_length(payload_length);
-  at += build_transport(padded, out.subspan(at));
+  at += build_transport(padded, out.subspan(at), format.dialect);
   ByteWriter writer(out.subspan(at));
   for (const auto piece : payload) {
     const auto room = writer.claim(piece.size());
@@ -291,7 +306,9 @@ std::size_t build_frame(const FrameFormat& format, const FrameHeader& header, co
   at += writer.written();
   MRC_ASSERT(at + kIcrcLength == length);
 
-  Icrc icrc = icrc_of_headers(out.subspan(ip_at, transport_at - ip_at));
+  const std::size_t outer_at = format.ethernet ? kEthernetHeaderLength : 0;
+  Icrc icrc = header.srv6 ? icrc_of_tunnel(format, out.subspan(outer_at, transport_at - outer_at))
+                          : icrc_of_headers(out.subspan(outer_at, transport_at - outer_at));
   icrc.add_transport(out.subspan(transport_at, at - transport_at));
   store_icrc(icrc.value(), out.subspan(at, kIcrcLength));
   return length;
@@ -302,16 +319,18 @@ DropReason open_frame(const FrameFormat& format, std::span<const std::byte> fram
   out = OpenedFrame{};
   Layout layout;
   DropReason reason = locate(format, frame, out.header, layout);
-  if (reason == DropReason::kNone) reason = fill_header(layout, out.header);
+  if (reason == DropReason::kNone) reason = fill_header(format, layout, out.header);
   if (reason != DropReason::kNone) return reason;
   out.transport = frame.subspan(layout.transport, layout.end - layout.transport);
   if (layout.trim != TrimMark::kNone) return DropReason::kNone;
   if (out.transport.size() < kBthLength + kIcrcLength) return DropReason::kTruncated;
   const std::uint32_t sent = load_icrc(out.transport.last(kIcrcLength));
   out.transport = out.transport.first(out.transport.size() - kIcrcLength);
-  Icrc icrc = icrc_of_headers(frame.subspan(layout.ip, layout.transport - layout.ip));
+  const auto headers = frame.subspan(layout.outer_ip, layout.transport - layout.outer_ip);
+  Icrc icrc = out.header.srv6 ? icrc_of_tunnel(format, headers) : icrc_of_headers(headers);
   icrc.add_transport(out.transport);
-  out.icrc_good = icrc.value() == sent;
+  const bool unchecked = out.header.srv6 && format.dialect.srv6_icrc == Srv6Icrc::kUnchecked;
+  out.icrc_good = icrc.value() == sent || unchecked;
   return DropReason::kNone;
 }
 
@@ -322,9 +341,11 @@ DropReason parse_frame(const FrameFormat& format, std::span<const std::byte> fra
   const DropReason reason = open_frame(format, frame, opened);
   header = opened.header;
   if (reason != DropReason::kNone) return reason;
-  if (header.trim != TrimMark::kNone) return parse_trimmed_transport(opened.transport, packet);
+  if (header.trim != TrimMark::kNone) {
+    return parse_trimmed_transport(opened.transport, packet, format.dialect);
+  }
   if (!opened.icrc_good) return DropReason::kBadIcrc;
-  return parse_transport(opened.transport, packet, payload);
+  return parse_transport(opened.transport, packet, payload, format.dialect);
 }
 
 Icrc begin_icrc(const FrameFormat& format, const FrameHeader& header,

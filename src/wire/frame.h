@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/result.h"
+#include "wire/dialect.h"
 #include "wire/drop_reason.h"
 #include "wire/ecn.h"
 #include "wire/icrc.h"
@@ -47,6 +48,7 @@ struct FrameFormat {
   bool ethernet = true;  // frames begin with an Ethernet header, otherwise with the IP header
   std::uint16_t udp_port = kDefaultUdpPort;
   DscpMap dscp;
+  Dialect dialect;
 };
 
 // The outer header in SRv6 mode.

@@ -53,7 +53,7 @@ void Adversary::on_fault(Fault kind) {
 
 // Without delay, so that the window is still where the forger has seen it.
 void Adversary::deliver_now(Flight flight) {
-  if (world_.stage.swarm.carries_bytes) pack(flight, world_.stage.swarm.seed);
+  if (world_.stage.swarm.carries_bytes) pack(flight, world_.stage.swarm);
   const std::uint32_t slot = world_.network.flights().take();
   world_.network.flights()[slot] = std::move(flight);
   world_.hosts[world_.network.flights()[slot].to]->on_deliver(slot);

@@ -62,15 +62,16 @@ void fetch_payload(std::uint64_t seed, std::uint64_t address, std::span<std::byt
   fill_pattern(mix64(seed ^ (address >> 32)), address & 0xFFFF'FFFF, out);
 }
 
-void pack(Flight& flight, std::uint64_t seed) {
+void pack(Flight& flight, const Swarm& swarm) {
   std::array<std::byte, core::kMaxPathMtu> storage;
   const std::span<std::byte> payload = std::span(storage).first(flight.payload_length);
-  fetch_payload(seed, flight.payload_address, payload);
+  fetch_payload(swarm.seed, flight.payload_address, payload);
   const std::span<const std::byte> pieces[] = {payload};
+  const wire::FrameFormat format{.dialect = swarm.dialect};
   const wire::FrameHeader header = frame_header(flight);
-  flight.frame.resize(wire::frame_length(kFormat, header, flight.packet, payload.size()));
+  flight.frame.resize(wire::frame_length(format, header, flight.packet, payload.size()));
   const std::size_t length =
-      wire::build_frame(kFormat, header, flight.packet,
+      wire::build_frame(format, header, flight.packet,
                         flight.payload_length == 0 ? wire::PayloadPieces() : pieces, flight.frame);
   MRC_CHECK(length == flight.frame.size(), "build_frame wrote %zu bytes instead of %zu", length,
             flight.frame.size());
@@ -83,16 +84,17 @@ bool trim(Flight& flight, core::TrimState how) {
   return length != 0;
 }
 
-Unpacked unpack(const Flight& flight) {
+Unpacked unpack(const Flight& flight, const wire::Dialect& dialect) {
+  const wire::FrameFormat format{.dialect = dialect};
   Unpacked result;
   wire::FrameHeader header;
-  result.drop = wire::parse_frame(kFormat, flight.frame, header, result.packet, result.payload);
+  result.drop = wire::parse_frame(format, flight.frame, header, result.packet, result.payload);
   if (result.drop == DropReason::kBadIcrc) {
     const std::size_t overhead = wire::frame_overhead(kFormat, frame_header(flight));
     const auto transport = std::span<const std::byte>(flight.frame).subspan(overhead);
     const auto checked = transport.first(transport.size() - wire::kIcrcLength);
     result.corrupt =
-        wire::parse_transport(checked, result.packet, result.payload) == DropReason::kNone;
+        wire::parse_transport(checked, result.packet, result.payload, dialect) == DropReason::kNone;
     header.entropy = flight.entropy;
     header.source = wire::ipv6_address(flight.source.high, flight.source.low);
   }

@@ -8,6 +8,7 @@
 
 #include "core/endpoint.h"
 #include "dst/flight.h"
+#include "dst/swarm.h"
 #include "wire/drop_reason.h"
 
 namespace mrc::dst {
@@ -25,10 +26,10 @@ struct Unpacked {
 void fetch_payload(std::uint64_t seed, std::uint64_t address, std::span<std::byte> out);
 
 // Writes flight.frame from the rest of the flight.
-void pack(Flight& flight, std::uint64_t seed);
+void pack(Flight& flight, const Swarm& swarm);
 // Cuts the frame as a switch does. False if the bytes are no longer those of a write that may be
 // cut.
 bool trim(Flight& flight, core::TrimState how);
-Unpacked unpack(const Flight& flight);
+Unpacked unpack(const Flight& flight, const wire::Dialect& dialect);
 
 }  // namespace mrc::dst

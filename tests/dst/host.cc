@@ -173,7 +173,7 @@ void Host::refuse(const Flight& flight, DropReason reason) {
 
 void Host::receive(Flight& flight) {
   const bool bytes = world_.stage.swarm.carries_bytes;
-  Unpacked read = bytes ? unpack(flight) : read_struct(flight);
+  Unpacked read = bytes ? unpack(flight, world_.stage.swarm.dialect) : read_struct(flight);
   if (read.drop != DropReason::kNone && !read.corrupt) return refuse(flight, read.drop);
   if (read.corrupt) {
     world_.stage.trace.arrived(world_.stage.now, flight, {DropReason::kBadIcrc, {}});

@@ -242,7 +242,7 @@ void PacketFaults::remember(const Flight& flight) {
 void PacketFaults::launch(std::uint32_t slot) {
   ++sent_;
   Flight& flight = network_.flights()[slot];
-  if (stage_.swarm.carries_bytes) pack(flight, stage_.swarm.seed);
+  if (stage_.swarm.carries_bytes) pack(flight, stage_.swarm);
   if (!stage_.faults_on) return network_.send({slot, 0, false});
   remember(flight);
   duplicate(flight);
@@ -264,7 +264,7 @@ void PacketFaults::launch(std::uint32_t slot) {
 
 void PacketFaults::launch_forged(Flight flight) {
   flight.provenance = Provenance::kForged;
-  if (stage_.swarm.carries_bytes) pack(flight, stage_.swarm.seed);
+  if (stage_.swarm.carries_bytes) pack(flight, stage_.swarm);
   send_copy(flight, 0);
 }
 

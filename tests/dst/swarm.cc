@@ -170,6 +170,9 @@ std::string describe(const Swarm& swarm) {
   std::string text = head;
   const Theme theme = theme_of_seed(swarm.seed);
   if (theme != Theme::kAny) text += std::string(", theme ") + theme_name(theme);
+  if (theme == Theme::kDialects) {
+    text += ", dialect " + std::string(wire::dialect_text(swarm.dialect).view());
+  }
   const std::size_t before_faults = text.size();
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);

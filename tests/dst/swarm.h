@@ -7,6 +7,7 @@
 
 #include "base/types.h"
 #include "dst/fault.h"
+#include "wire/dialect.h"
 
 namespace mrc::dst {
 
@@ -35,6 +36,7 @@ struct Swarm {
 
   // Network.
   bool carries_bytes = false;  // packets travel as frames with ICRC, not as structs
+  wire::Dialect dialect;       // of these frames
   bool fifo_paths = true;
   bool retransmissions_overtake = false;  // they have a queue of their own
   bool switches_trim = true;              // else they drop

@@ -8,8 +8,8 @@ namespace mrc::dst {
 namespace {
 
 constexpr std::array<const char*, kThemeCount> kNames = {
-    "any",      "one-path", "some-paths", "last-port",    "idle",
-    "many-qps", "stalls",   "windows",    "software-nic", "bottleneck"};
+    "any",    "one-path", "some-paths",   "last-port",  "idle",    "many-qps",
+    "stalls", "windows",  "software-nic", "bottleneck", "dialects"};
 
 void switch_on(Swarm& swarm, Fault fault, std::uint32_t rate) {
   swarm.faults[fault] = {true, rate};
@@ -80,6 +80,26 @@ void make_bottleneck(Random& random, Swarm& swarm) {
   if (random.one_in(2)) swarm.switches_trim = false;
 }
 
+// One of the values of a field.
+std::uint16_t draw_value(Random& random, const wire::DialectField& field) {
+  if (field.choices.empty()) {
+    return static_cast<std::uint16_t>(random.between(field.min, field.max));
+  }
+  return field.choices[random.below(static_cast<std::uint32_t>(field.choices.size()))].value;
+}
+
+// What the engine does not see makes no difference to it: numbers that begin elsewhere and wrap,
+// halves and bits in other places. An unknown NAK is nothing that an engine sends, and to believe
+// one that was made up is what the dialect asks for.
+void draw_dialect(Random& random, Swarm& swarm) {
+  swarm.carries_bytes = true;
+  if (random.one_in(8)) swarm.dialect = wire::kCard;
+  for (const wire::DialectField& field : wire::dialect_fields()) {
+    if (random.one_in(2)) field.set(swarm.dialect, draw_value(random, field));
+  }
+  swarm.dialect.unknown_nak = wire::UnknownNak::kDrop;
+}
+
 }  // namespace
 
 const char* theme_name(Theme theme) { return kNames[static_cast<std::size_t>(theme)]; }
@@ -97,7 +117,7 @@ Theme theme_of_seed(std::uint64_t seed) {
 
 std::uint64_t mixed_seed(std::uint64_t number) {
   if (number % 2 == 0) return number;
-  return themed_seed(static_cast<Theme>(1 + number / 2 % (kThemeCount - 1)), number);
+  return themed_seed(static_cast<Theme>(1 + number / 2 % (kMixedThemeCount - 1)), number);
 }
 
 void apply_theme(Swarm& swarm) {
@@ -123,6 +143,8 @@ void apply_theme(Swarm& swarm) {
       return make_software_nic(random, swarm);
     case Theme::kBottleneck:
       return make_bottleneck(random, swarm);
+    case Theme::kDialects:
+      return draw_dialect(random, swarm);
   }
 }
 

@@ -23,8 +23,11 @@ enum class Theme : std::uint8_t {
   kWindows,      // windows that change, PSNs that wrap
   kSoftwareNic,  // the engine as the software NIC sets it up
   kBottleneck,   // many hosts and paths, one queue in the middle that is too slow for them
+  kDialects,     // packets as bytes, in another dialect than ours
 };
-inline constexpr unsigned kThemeCount = 10;
+inline constexpr unsigned kThemeCount = 11;
+// Those that mixed_seed() goes round: its seeds keep their themes.
+inline constexpr unsigned kMixedThemeCount = 10;
 
 const char* theme_name(Theme theme);
 std::optional<Theme> theme_of_name(std::string_view name);
@@ -36,7 +39,7 @@ constexpr std::uint64_t themed_seed(Theme theme, std::uint64_t number) {
 }
 // kAny for numbers whose top bits mean nothing.
 Theme theme_of_seed(std::uint64_t seed);
-// Every second number is a seed without a theme, the others go round the themes.
+// Every second number is a seed without a theme, the others go round the first themes.
 std::uint64_t mixed_seed(std::uint64_t number);
 
 // Makes the world what the theme wants it to be.
