@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write the results to this file")
     build = ROOT / "build/release"
     parser.add_argument("--program", default=str(build / "bench/nccl/mrc_nccl_bench"))
-    parser.add_argument("--plugin", default=str(build / "plugins/nccl/libnccl-net-mrc.so"))
+    parser.add_argument("--plugin", default=str(build / "plugins/nccl/libnccl-net-openmrc.so"))
     arguments = parser.parse_args()
     if arguments.rounds < 1 or arguments.seconds <= 0:
         parser.error("a measurement takes time, and there is one at least")

@@ -34,7 +34,7 @@ STEP_SECONDS = 100
 ROUNDS = 3
 PORTS = 4
 # Where a build of the project has what is needed here.
-PLUGIN = pathlib.Path("plugins", "nccl", "libnccl-net-mrc.so")
+PLUGIN = pathlib.Path("plugins", "nccl", "libnccl-net-openmrc.so")
 RANK = pathlib.Path("tests", "system", "nccl", "nccl_rank")
 PORT_SWITCH = pathlib.Path("examples", "pytorch", "mrc_ports")
 VERBS = pathlib.Path("lib", "mrc", "verbs")
@@ -142,7 +142,7 @@ def complain(run, step, what):
     lines = []
     for log in sorted(step.glob("*.log")):
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        told = [line for line in tail if "WARN" in line or "NET/MRC" in line] or tail
+        told = [line for line in tail if "WARN" in line or "NET/OpenMRC" in line] or tail
         lines += [f"  {log.name}: {line}" for line in told[-12:]]
         if log.name.startswith("rank"):
             lines += [f"  {log.name}: {line}" for line in tail[-6:]]
@@ -385,7 +385,7 @@ def everything(run, options, report):
     if not usable():
         print("no GPU, or this Python has no PyTorch: nothing more to run")
         return 77
-    mrc = {"NCCL_NET": "MRC", "NCCL_NET_PLUGIN": str(folder / PLUGIN)}
+    mrc = {"NCCL_NET": "OpenMRC", "NCCL_NET_PLUGIN": str(folder / PLUGIN)}
     mps = start_mps(run)
     report["mps"] = mps is not None
     if mps is None:

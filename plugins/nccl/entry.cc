@@ -4,13 +4,13 @@
 #include <cstdint>
 
 #include "credit.h"
+#include "names.h"
 #include "nccl_net.h"
 #include "plugin.h"
 
 namespace mrc::nccl {
 namespace {
 
-constexpr const char* kName = "MRC";
 // Without a measured value NCCL takes 0 and prefers many small messages to few large ones.
 constexpr float kLatencyUs = 10.0F;
 constexpr int kMaxComms = 16'384;
@@ -272,3 +272,16 @@ mrc::nccl::NetV11 ncclNetPlugin_v11 =
 mrc::nccl::NetV12 ncclNetPlugin_v12 =
     mrc::nccl::with_context<mrc::nccl::PropertiesV12, 8>(mrc::nccl::get_properties_v12);
 // NOLINTEND(readability-identifier-naming)
+
+namespace mrc::nccl {
+namespace {
+
+// NCCL compares NCCL_NET with the name right after it has loaded the library.
+__attribute__((constructor)) void answer_to_old_name() {
+  if (!loaded_by_old_name()) return;
+  ncclNetPlugin_v8.name = ncclNetPlugin_v9.name = ncclNetPlugin_v10.name = ncclNetPlugin_v11.name =
+      ncclNetPlugin_v12.name = kOldName;
+}
+
+}  // namespace
+}  // namespace mrc::nccl

@@ -25,7 +25,7 @@ constinit State state;
   if (logger == nullptr) return;
   std::array<char, kMaxLine> line;
   std::vsnprintf(line.data(), line.size(), format, arguments);
-  logger(level, kLogInit | kLogNet, "nccl-net-mrc", 0, "NET/MRC : %s", line.data());
+  logger(level, kLogInit | kLogNet, "nccl-net-openmrc", 0, "NET/OpenMRC : %s", line.data());
 }
 
 }  // namespace

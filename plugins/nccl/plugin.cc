@@ -13,6 +13,7 @@
 #include "connector.h"
 #include "listener.h"
 #include "log.h"
+#include "names.h"
 #include "send_comm.h"
 
 namespace mrc::nccl {
@@ -75,6 +76,7 @@ Result init(Logger logger) {
   return guarded([&] {
     set_logger(logger);
     owner = getpid();
+    warn_of_old_name_once();
     log_settings_once();
     const std::vector<DeviceInfo>* const found = find_devices();
     if (found == nullptr) return Result::kSystemError;

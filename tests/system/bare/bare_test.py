@@ -17,8 +17,9 @@ import sys
 FOREIGN = re.compile(
     r"/(infiniband|rdma|toml\+\+|fmt|gtest|gmock|CLI|nlohmann|benchmark)/[\w+.]+$")
 PACKAGES = ["GTest", "fmt", "tomlplusplus", "CLI11", "nlohmann_json", "benchmark"]
-PRODUCTS = ["plugins/nccl/libnccl-net-mrc.so", "plugins/nccl/librccl-net-mrc.so", "lib/lib_mrc.so",
-            "lib/libmrc.so", "lib/mrc/verbs/libibverbs.so.1", "examples/pytorch/mrc_ports",
+PRODUCTS = ["plugins/nccl/libnccl-net-openmrc.so", "plugins/nccl/librccl-net-openmrc.so",
+            "plugins/nccl/libnccl-net-mrc.so", "lib/lib_mrc.so", "lib/libmrc.so",
+            "lib/mrc/verbs/libibverbs.so.1", "examples/pytorch/mrc_ports",
             "tests/system/nccl/nccl_rank"]
 
 
@@ -65,7 +66,7 @@ def main():
         raise SystemExit("headers of packages were used:\n  " + "\n  ".join(foreign))
     harness = source / "tests" / "system" / "nccl" / "nccl_test.py"
     print(call(sys.executable, "-B", harness, build / "tests/system/nccl/nccl_rank",
-               build / "plugins/nccl/libnccl-net-mrc.so", "groups", "11"))
+               build / "plugins/nccl/libnccl-net-openmrc.so", "groups", "11"))
     return 0
 
 

@@ -107,6 +107,7 @@ Driver::~Driver() {
 Result Driver::try_init() { return init_(); }
 
 void Driver::init() {
+  MRC_CHECK(name_ == "OpenMRC");
   MRC_CHECK(init_() == Result::kSuccess);
   int count = 0;
   MRC_CHECK(devices(&count) == Result::kSuccess && count >= 1);
@@ -123,7 +124,7 @@ void Driver::finalize() {
 
 template <typename Net>
 void Driver::take_common(const Net& net) {
-  MRC_CHECK(std::string(net.name) == "MRC");
+  name_ = net.name;
   devices = net.devices;
   accept = [&net](void* listener, void** made) {
     void* offload = nullptr;

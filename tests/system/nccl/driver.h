@@ -81,6 +81,8 @@ class Driver {
 
   void* library() { return library_; }
   int version() const { return version_; }
+  // What NCCL_NET is compared with.
+  const std::string& name() const { return name_; }
 
  private:
   template <typename Net>
@@ -93,6 +95,7 @@ class Driver {
 
   void* library_ = nullptr;
   int version_;
+  std::string name_;
   void* context_ = nullptr;
   std::function<Result()> init_;
 };

@@ -14,7 +14,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import programs  # noqa: E402  (found through the line above)
 
 LIMIT_SECONDS = 500
-RANKS = {"bad_input": 1, "no_device": 1, "fork": 1, "ring": 4, "ring_ports": 4}
+RANKS = {"bad_input": 1, "no_device": 1, "old_name": 1, "fork": 1, "ring": 4,
+         "ring_ports": 4}
 # How a rank ends when it is to be killed.
 KILLED = -9
 

@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
       {"ring", mrc::test::ring},
       {"bad_input", mrc::test::bad_input},
       {"no_device", mrc::test::no_device},
+      {"old_name", mrc::test::old_name},
+      {"reload", mrc::test::reload},
       {"fork", mrc::test::after_fork},
       {"close_early", mrc::test::close_early},
       {"bandwidth", mrc::test::bandwidth},
