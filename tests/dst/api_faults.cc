@@ -12,6 +12,7 @@ constexpr Fault kKinds[] = {
     Fault::kBadArguments,  Fault::kPostToDeadQp,   Fault::kFullSendQueue,  Fault::kInvalidateMemory,
     Fault::kBadAccess,     Fault::kReceiveMissing, Fault::kImmediateFlood, Fault::kLocalFailure,
     Fault::kQpNumberReuse, Fault::kWindowChange,   Fault::kEvDenied,       Fault::kEndpointProbe,
+    Fault::kProfileChange,
 };
 
 void check_ok(const Status& status, const char* call) {
@@ -107,6 +108,9 @@ void ApiFaults::strike(Fault kind, EndRef ref) {
       break;
     case Fault::kEndpointProbe:
       probe_endpoint(ref);
+      break;
+    case Fault::kProfileChange:
+      change_profiles(ref);
       break;
     default:
       break;
@@ -284,6 +288,37 @@ void ApiFaults::deny_ev(EndRef ref) {
   const auto state = host.engine().query_ev(end.config.number, EvIndex{ev});
   MRC_CHECK(state.ok() && (state.value() == core::EvState::kDenied) == deny,
             "query_ev does not show what set_ev_denied did");
+}
+
+// One EV or all are replaced, on their port or on another, and every other time the window changes.
+// What was denied stays so unless it is replaced.
+void ApiFaults::change_profiles(EndRef ref) {
+  End& end = world_.model.end(ref);
+  Host& host = *world_.hosts[end.host];
+  if (!in_rts(host.engine(), end.config.number)) return;
+  const core::EvProfile& before = *end.init.ev_profile;
+  const bool all = random_.one_in(8);
+  const std::uint32_t chosen = random_.below(before.size());
+  std::vector<core::EvEntry> entries;
+  for (std::uint16_t i = 0; i < before.size(); ++i) {
+    entries.push_back(before.entry(EvIndex{i}));
+    if (all || i == chosen) {
+      entries.back().entropy = random_.below(0xFFFF'FFFF);
+      if (random_.one_in(4)) {
+        entries.back().port =
+            PortId{static_cast<std::uint8_t>(1 + random_.below(world_.stage.swarm.ports))};
+      }
+      end.denied.erase(i);
+    }
+    entries.back().denied = end.denied.contains(i);
+  }
+  profiles_.push_back(core::EvProfile::create(entries).value());
+  core::CcProfile cc = end.init.cc;
+  if (random_.one_in(2)) cc.nscc.max_cwnd = random_.logarithmic(16'384, 1'048'576);
+  check_ok(host.engine().follow_profiles(host.clock(), end.config.number, profiles_.back(), cc),
+           "follow_profiles");
+  end.init.ev_profile = &profiles_.back();
+  end.init.cc = cc;
 }
 
 void ApiFaults::probe_endpoint(EndRef ref) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <utility>
@@ -43,9 +44,11 @@ class ApiFaults {
   void change_window(EndRef ref);
   void deny_ev(EndRef ref);
   void probe_endpoint(EndRef ref);
+  void change_profiles(EndRef ref);
 
   World& world_;
   Random random_;
+  std::deque<core::EvProfile> profiles_;                 // made by change_profiles
   std::set<std::pair<unsigned, std::uint16_t>> probes_;  // (host, request id) without an answer
   std::uint16_t next_request_id_ = 0;
 };

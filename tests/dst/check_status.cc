@@ -116,26 +116,25 @@ void Checker::check_send_books(EndRef ref, const core::QpStatus& status) {
             qp, status.counters.data_sent, status.counters.retransmitted, flow.sent_packets());
 }
 
-// The congestion controller of a peer counts what its queue pairs count together.
+// A congestion controller counts what its queue pairs count together: those to one peer with the
+// same profile and hints.
 void Checker::check_peer_books(Host& host, EndRef ref, const core::QpStatus& status) {
   const End& end = world_.model.end(ref);
   const unsigned qp = hex(end.config.number);
-  std::int64_t all = 0;
-  std::int64_t same_algorithm = 0;
+  const bool none = end.init.cc.algorithm == core::CcAlgorithm::kNone;
+  std::int64_t together = 0;
   for (const EndRef other : world_.model.ends_of(host.id())) {
     const End& sharer = world_.model.end(other);
     if (sharer.rtr.remote != end.rtr.remote) continue;
-    const std::int64_t bytes = query(host, sharer.config.number).bytes_in_flight;
-    all += bytes;
-    if (sharer.init.cc.algorithm == end.init.cc.algorithm) same_algorithm += bytes;
+    const bool same = none ? sharer.init.cc.algorithm == core::CcAlgorithm::kNone
+                           : sharer.init.cc == end.init.cc && sharer.init.hints == end.init.hints;
+    if (same) together += query(host, sharer.config.number).bytes_in_flight;
   }
-  const std::int64_t counted = status.peer_bytes_in_flight;
-  MRC_CHECK(counted == all || counted == same_algorithm,
+  MRC_CHECK(status.peer_bytes_in_flight == together,
             "queue pair %06x: %" PRId64
             " bytes in flight to the peer, the queue pairs say %" PRId64,
-            qp, counted, same_algorithm);
-  MRC_CHECK(end.init.cc.algorithm == core::CcAlgorithm::kNone ||
-                status.window_bytes >= static_cast<std::int64_t>(core::kMinPathMtu),
+            qp, status.peer_bytes_in_flight, together);
+  MRC_CHECK(none || status.window_bytes >= static_cast<std::int64_t>(core::kMinPathMtu),
             "queue pair %06x: congestion window of %" PRId64 " bytes", qp, status.window_bytes);
 }
 

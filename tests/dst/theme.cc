@@ -8,8 +8,8 @@ namespace mrc::dst {
 namespace {
 
 constexpr std::array<const char*, kThemeCount> kNames = {
-    "any",    "one-path", "some-paths",   "last-port",  "idle",    "many-qps",
-    "stalls", "windows",  "software-nic", "bottleneck", "dialects"};
+    "any",    "one-path", "some-paths",   "last-port",  "idle",     "many-qps",
+    "stalls", "windows",  "software-nic", "bottleneck", "dialects", "controller"};
 
 void switch_on(Swarm& swarm, Fault fault, std::uint32_t rate) {
   swarm.faults[fault] = {true, rate};
@@ -100,6 +100,16 @@ void draw_dialect(Random& random, Swarm& swarm) {
   swarm.dialect.unknown_nak = wire::UnknownNak::kDrop;
 }
 
+// Paths and congestion settings that a controller changes under queue pairs in use.
+void make_controller(Random& random, Swarm& swarm) {
+  swarm.faults[Fault::kAllButOneDead] = {};
+  swarm.dead_for_ever = DeadForEver::kNothing;
+  switch_on(swarm, Fault::kProfileChange, random.between(4, 60));
+  if (random.one_in(2)) switch_on(swarm, Fault::kEvDenied, random.between(1, 12));
+  if (random.one_in(2)) switch_on(swarm, Fault::kPortDown, random.between(1, 12));
+  if (random.one_in(2)) switch_on(swarm, Fault::kLoss, random.logarithmic(500, 300'000));
+}
+
 }  // namespace
 
 const char* theme_name(Theme theme) { return kNames[static_cast<std::size_t>(theme)]; }
@@ -145,6 +155,8 @@ void apply_theme(Swarm& swarm) {
       return make_bottleneck(random, swarm);
     case Theme::kDialects:
       return draw_dialect(random, swarm);
+    case Theme::kController:
+      return make_controller(random, swarm);
   }
 }
 

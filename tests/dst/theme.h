@@ -24,8 +24,9 @@ enum class Theme : std::uint8_t {
   kSoftwareNic,  // the engine as the software NIC sets it up
   kBottleneck,   // many hosts and paths, one queue in the middle that is too slow for them
   kDialects,     // packets as bytes, in another dialect than ours
+  kController,   // profiles that change under queue pairs in use
 };
-inline constexpr unsigned kThemeCount = 11;
+inline constexpr unsigned kThemeCount = 12;
 // Those that mixed_seed() goes round: its seeds keep their themes.
 inline constexpr unsigned kMixedThemeCount = 10;
 
