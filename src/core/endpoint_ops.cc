@@ -193,12 +193,16 @@ bool Endpoint::Impl::next_pending_probe(TimeNs now, PortMask free_ports, TxPacke
 DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arrival,
                                                const wire::Packet& packet) {
   const auto& request = *std::get_if<wire::EndpointRequest>(&packet.body);
-  const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
+  auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
+  DropReason drop = DropReason::kNone;
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
     if (slot == kNoSlot) return DropReason::kWrongSource;
     const PortStatus::Word word = ports.hear(slot, now, id, PortMask(request.port_status));
-    if (word == PortStatus::Word::kOld) return DropReason::kStaleFeedback;
+    if (word == PortStatus::Word::kOld) {
+      drop = DropReason::kStaleFeedback;
+      id = ports.heard_id(slot);
+    }
     if (word == PortStatus::Word::kNewPorts) report_ports_of(slot);
   }
   ControlEntry entry;
@@ -212,7 +216,7 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   entry.entropy = arrival.entropy;
   entry.arrived_at = now;
   std::construct_at(&entry.destination, arrival.source);
-  return queue_control(entry) ? DropReason::kNone : DropReason::kQueueFull;
+  return queue_control(entry) ? drop : DropReason::kQueueFull;
 }
 
 DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arrival,

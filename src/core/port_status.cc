@@ -138,7 +138,14 @@ void PortStatus::note_told(std::uint32_t peer, TimeNs now) {
 
 bool PortStatus::note_answer(std::uint32_t peer, std::uint16_t id) {
   Peer& told = peers_[peer];
-  if (!told.pending || told.id != id) return false;
+  const auto ahead = static_cast<std::int16_t>(id - told.id);
+  if (!told.pending || ahead < 0) return false;
+  if (ahead > 0) {
+    if (MRC_BUG(kOldForEver)) return false;
+    told.id = id;
+    announce(peer);
+    return true;
+  }
   told.pending = false;
   to_tell_.set(peer, false);
   retries_.set(peer, kNever);

@@ -4,9 +4,11 @@
 // way to it. News are told again after 20 us, then 40 us, doubling to 5 ms, until the peer answers;
 // after 256 tries, which is more than a second, the distance grows to 1.3 s: a peer that was
 // restarted without our queue pair never answers.
-// Ids tell newer from older: a peer takes only what is newer than what it has, and answers nothing
-// older. Each peer has ids of its own, so that what others are told makes none of them old: a
-// counter for all had turned half round for a quiet peer after 32,768 announcements to others.
+// Ids tell newer from older: a peer takes only what is newer than what it has. Each peer has ids of
+// its own, so that what others are told makes none of them old: a counter for all had turned half
+// round for a quiet peer after 32,768 announcements to others. What is older is answered with the
+// id that is believed. Who hears of an id ahead of its own, which an earlier incarnation or a
+// stranger has used, goes on behind that one; otherwise all it says would be old for ever.
 //
 // A port that a peer calls down is asked about after 10 ms, then 20 ms, doubling to 1.3 s. What was
 // said may be a copy of what an earlier incarnation of the peer said, which nobody takes back, and
@@ -59,6 +61,7 @@ class PortStatus {
     kNewPorts  // other ports are up than we thought
   };
   Word hear(std::uint32_t peer, TimeNs now, std::uint16_t id, PortMask ports);
+  std::uint16_t heard_id(std::uint32_t peer) const { return peers_[peer].heard_id; }
   // It has said the same again: our answer may have been lost.
   bool repeats_itself(std::uint32_t peer) const { return peers_[peer].repeated; }
   // Something came in through a port that the peer called down. It shows that the port is up,
@@ -84,7 +87,8 @@ class PortStatus {
   // have taken what was on its way at that time for a sign of life: it is told again, every 10 ms
   // at most.
   void remind(std::uint32_t peer, TimeNs now);
-  // The peer has heard it. False when it answers something else.
+  // The peer has heard it, or something with a newer id, which is then told anew. False when it
+  // answers something else.
   bool note_answer(std::uint32_t peer, std::uint16_t id);
 
   // --- What we have to ask

@@ -127,7 +127,7 @@ TEST(PortStatus, TellsAgainUntilAnswered) {
     now = status.deadline();
     status.on_timer(now);
   }
-  EXPECT_FALSE(status.note_answer(5, static_cast<std::uint16_t>(id + 1)));
+  EXPECT_FALSE(status.note_answer(5, static_cast<std::uint16_t>(id - 1)));
   EXPECT_TRUE(status.note_answer(5, id));
   EXPECT_FALSE(status.note_answer(5, id)) << "once";
   EXPECT_FALSE(status.to_tell().any());
@@ -174,6 +174,23 @@ TEST(PortStatus, WordThatIsDisregardedDoesNotComeBack) {
   EXPECT_EQ(status.of_peer(0), kAll);
   EXPECT_EQ(status.hear(0, 1, 7, PortMask(0b01)), Word::kKnown) << "a late copy";
   EXPECT_EQ(status.of_peer(0), kAll);
+}
+
+// A copy of what an earlier incarnation said made the peer believe an id that is ahead of ours.
+TEST(PortStatus, GoesOnBehindAnIdThatThePeerBelieves) {
+  Status status;
+  status.announce(0);
+  status.note_told(0, 0);
+  const auto ahead = static_cast<std::uint16_t>(status.id(0) + 2'000);
+  EXPECT_TRUE(status.note_answer(0, ahead));
+  EXPECT_EQ(status.id(0), ahead + 1);
+  EXPECT_EQ(status.to_tell().next(0), 0U) << "at once";
+  status.note_told(0, 10);
+  EXPECT_FALSE(status.note_answer(0, ahead)) << "a copy";
+  EXPECT_TRUE(status.note_answer(0, status.id(0)));
+  EXPECT_FALSE(status.note_answer(0, static_cast<std::uint16_t>(status.id(0) + 9)))
+      << "nobody asked";
+  EXPECT_EQ(status.deadline(), kNever);
 }
 
 TEST(PortStatus, NewNewsStartAnew) {
