@@ -146,6 +146,7 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                               .max_regions = limits_.max_regions,
                               .event_capacity = kEventCapacity,
                               .control_capacity = kControlCapacity,
+                              .add_service_time = config_.dialect.service_time,
                               .jitter_ns = kJitterNs,
                               .reverse_check_ns = kReverseCheckNs,
                               .group_answers = true});
@@ -161,7 +162,8 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                                            .evs_per_port = config_.evs_per_port,
                                            .spray_quantum = config_.spray_quantum,
                                            .max_peers = kMaxPeers,
-                                           .udp_port = config_.udp_port}));
+                                           .udp_port = config_.udp_port,
+                                           .dialect = config_.dialect}));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "nic/path_profile.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 namespace mrc::nic {
@@ -15,11 +16,13 @@ bool carried_alike(const core::EvEntry& a, std::uint32_t entropy) {
 
 }  // namespace
 
-std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value) {
+std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value,
+                         const wire::Dialect& dialect) {
   const auto& b = value.bytes;
   const std::uint32_t first = (std::uint32_t{b[0]} << 8) | b[1];
   if (kind == wire::EvKind::kUdpPort) return first;
-  return (first << 16) | (std::uint32_t{b[2]} << 8) | b[3];
+  const std::uint32_t whole = (first << 16) | (std::uint32_t{b[2]} << 8) | b[3];
+  return std::rotl(whole, static_cast<int>(dialect.ev_order));
 }
 
 // Paths of the device's own choice differ in the low half of the entropy, which is all that IPv4
@@ -92,7 +95,8 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
     const bool free_choice = node.mode == node::EvMode::kAuto || is_srv6(kind);
     const PortId port = ev.port == kNoPort ? static_cast<PortId>(i % ports + 1) : ev.port;
     const bool usable_port = static_cast<unsigned>(port) <= ports;
-    if (!usable_port || !choose_path(entries, port, entropy_of(kind, ev.value), !free_choice)) {
+    if (!usable_port ||
+        !choose_path(entries, port, entropy_of(kind, ev.value, dialect_), !free_choice)) {
       made->unusable.push_back(ev);
       continue;
     }

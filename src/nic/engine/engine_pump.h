@@ -30,6 +30,7 @@ struct EngineParts {
   std::uint32_t spray_quantum = 0;
   unsigned max_peers = 0;
   unsigned udp_port = 0;  // for explanations
+  wire::Dialect dialect;
 };
 
 class EnginePump {
