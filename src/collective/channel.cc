@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "collective/dialect_check.h"
 #include "collective/failure.h"
 #include "os/errors.h"
 
@@ -75,6 +76,7 @@ json Channel::address() const {
           {"qp", number_},
           {"psn", psn_},
           {"mtu", device_.mtu()},
+          {"dialect", device_.dialect()},
           {"slots", reinterpret_cast<std::uintptr_t>(slots_.data())},
           {"key", region_->rkey},
           {"chunk_bytes", shape_.chunk_bytes},
@@ -86,6 +88,10 @@ void Channel::connect(const json& peer, const std::string& name) {
   if (read(peer, "chunk_bytes", UINT32_MAX, name) != shape_.chunk_bytes ||
       read(peer, "slot_count", UINT32_MAX, name) != shape_.slots)
     throw Failure(name + " was started with other sizes of chunks; give all ranks the same");
+  const auto dialect = peer.find("dialect");
+  const bool told = dialect != peer.end() && dialect->is_string();
+  check_dialect(device_.dialect(),
+                told ? std::string_view(dialect->get_ref<const std::string&>()) : "", name);
   peer_slots_ = read(peer, "slots", UINT64_MAX, name);
   peer_key_ = static_cast<std::uint32_t>(read(peer, "key", UINT32_MAX, name));
   const auto mtu = static_cast<std::uint32_t>(read(peer, "mtu", UINT16_MAX, name));

@@ -54,7 +54,8 @@ void expect_ok(const std::string& what, int error) {
   if (error != 0) refuse(what, error);
 }
 
-Device::Device(const DeviceOptions& options) : gid_index_(options.gid_index) {
+Device::Device(const DeviceOptions& options)
+    : dialect_(options.dialect), gid_index_(options.gid_index) {
   open(options.name);
   find_port(options);
 }

@@ -38,6 +38,7 @@ struct DeviceOptions {
   std::string name;  // empty = the first one
   int gid_index = 0;
   std::uint32_t mtu = 0;  // bytes of payload per packet; 0 = the port's
+  std::string dialect;    // of the wire, for peers to compare; empty = not told
 };
 
 class Device {
@@ -45,6 +46,7 @@ class Device {
   explicit Device(const DeviceOptions& options);
 
   const std::string& name() const { return name_; }
+  const std::string& dialect() const { return dialect_; }
   const Gid& gid() const { return gid_; }
   int gid_index() const { return gid_index_; }
   std::uint32_t mtu() const { return mtu_; }
@@ -62,6 +64,7 @@ class Device {
   Owned<mrc_context> context_;
   Owned<ibv_pd> pd_;
   std::string name_;
+  std::string dialect_;
   Gid gid_ = {};
   int gid_index_;
   std::uint32_t mtu_ = 0;

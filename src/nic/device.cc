@@ -146,6 +146,7 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                               .max_regions = limits_.max_regions,
                               .event_capacity = kEventCapacity,
                               .control_capacity = kControlCapacity,
+                              .add_service_time = config_.dialect.service_time,
                               .jitter_ns = kJitterNs,
                               .reverse_check_ns = kReverseCheckNs,
                               .group_answers = true});
@@ -162,7 +163,8 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                                            .spray_quantum = config_.spray_quantum,
                                            .trimming = config_.trimming,
                                            .max_peers = kMaxPeers,
-                                           .udp_port = config_.udp_port}));
+                                           .udp_port = config_.udp_port,
+                                           .dialect = config_.dialect}));
   return 0;
 }
 

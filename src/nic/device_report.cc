@@ -109,13 +109,14 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
   Backend& backend = lead.backend();
   for (const EndpointRequest& request : requests) {
     const bool own_node = request.peer == gid();
-    const PeerName peer{request.peer, own_node ? backend.process_number() : ProcessNumber{0}};
+    const PeerName peer = peer_name(config_.dialect, request.peer,
+                                    own_node ? backend.process_number() : ProcessNumber{0});
     const TimeNs now = Engine::clock();
     const wire::EndpointOp op =
         request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe;
     const bool srv6 = is_srv6(request.kind);
-    const std::uint32_t entropy =
-        srv6 ? lead.random().next32() | 0xC000 : entropy_of(request.kind, request.ev);
+    const std::uint32_t entropy = srv6 ? lead.random().next32() | 0xC000
+                                       : entropy_of(request.kind, request.ev, config_.dialect);
     const Result<std::uint32_t> path = backend.prepare_path(request.port, entropy);
     if (!path.ok()) return os::errno_of(path.status());
     std::uint16_t id = 0;
@@ -125,7 +126,11 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
     }
     wire::Packet packet;
     core::build_endpoint_request(
-        now, {.op = op, .id = id, .ports = request.ports, .vendor_info = backend.process_number()},
+        now,
+        {.op = op,
+         .id = id,
+         .ports = request.ports,
+         .vendor_info = peer_name(config_.dialect, {}, backend.process_number()).process},
         packet);
     const Route route{.peer = peer,
                       .port = request.port,

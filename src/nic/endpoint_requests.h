@@ -40,6 +40,9 @@ class EndpointRequests {
     RequestBatch* batch = nullptr;
   };
 
+  // Processes that get each other's answers begin with different ids.
+  explicit EndpointRequests(std::uint16_t first_id = 0) : next_id_(first_id) {}
+
   // An id for the wire, or none when 65,536 wait.
   bool add(const Pending& pending, std::uint16_t& id);
   // Forgets what a batch still waits for.
@@ -65,7 +68,7 @@ class EndpointRequests {
   };
 
   std::map<std::uint16_t, Pending> pending_;
-  std::uint16_t next_id_ = 0;
+  std::uint16_t next_id_;
   std::array<Sent, kSent> sent_{};
 };
 

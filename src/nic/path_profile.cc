@@ -1,6 +1,7 @@
 #include "nic/path_profile.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 namespace mrc::nic {
@@ -15,11 +16,13 @@ bool carried_alike(const core::EvEntry& a, std::uint32_t entropy) {
 
 }  // namespace
 
-std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value) {
+std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value,
+                         const wire::Dialect& dialect) {
   const auto& b = value.bytes;
   const std::uint32_t first = (std::uint32_t{b[0]} << 8) | b[1];
   if (kind == wire::EvKind::kUdpPort) return first;
-  return (first << 16) | (std::uint32_t{b[2]} << 8) | b[3];
+  const std::uint32_t whole = (first << 16) | (std::uint32_t{b[2]} << 8) | b[3];
+  return std::rotl(whole, static_cast<int>(dialect.ev_order));
 }
 
 // Paths of the device's own choice differ in the low half of the entropy, which is all that IPv4
@@ -95,7 +98,8 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
     // What was chosen for an EV that stays is its path, with the socket it has.
     const core::EvEntry* chosen =
         free_choice && usable ? usable->entry_at(entries.size(), ev) : nullptr;
-    const std::uint32_t wish = chosen != nullptr ? chosen->entropy : entropy_of(kind, ev.value);
+    const std::uint32_t wish =
+        chosen != nullptr ? chosen->entropy : entropy_of(kind, ev.value, dialect_);
     const bool exactly = !free_choice || chosen != nullptr;
     if (!usable_port || !choose_path(entries, port, wish, exactly)) {
       made->unusable.push_back(ev);

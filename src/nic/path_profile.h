@@ -45,8 +45,9 @@ struct PathProfileResult {
 
 class PathProfiles {
  public:
-  PathProfiles(Backend& backend, std::uint32_t evs_per_port, os::KernelRandom& random)
-      : backend_(&backend), evs_per_port_(evs_per_port), random_(&random) {}
+  PathProfiles(Backend& backend, std::uint32_t evs_per_port, os::KernelRandom& random,
+               const wire::Dialect& dialect = wire::kOpenMrc)
+      : backend_(&backend), evs_per_port_(evs_per_port), random_(&random), dialect_(dialect) {}
 
   // For queue pairs without a profile. EIO when the back end can use no path at all.
   PathProfileResult own();
@@ -62,6 +63,7 @@ class PathProfiles {
   Backend* backend_;
   std::uint32_t evs_per_port_;
   os::KernelRandom* random_;
+  wire::Dialect dialect_;
   std::shared_ptr<PathProfile> own_;
   struct Built {
     std::weak_ptr<PathProfile> profile;
@@ -70,8 +72,10 @@ class PathProfiles {
   std::map<std::uint64_t, Built> built_;
 };
 
-// The entropy an EV of that kind puts into packets; SRv6 EVs leave it to the sender.
-std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value);
+// The entropy an EV of that kind puts into packets; SRv6 EVs leave it to the sender. Of an EV of 16
+// bits, which is the source port, there are no halves to order.
+std::uint32_t entropy_of(wire::EvKind kind, const wire::EvValue& value,
+                         const wire::Dialect& dialect);
 constexpr bool is_srv6(wire::EvKind kind) {
   return kind == wire::EvKind::kSrv6 || kind == wire::EvKind::kSrv6Segment;
 }

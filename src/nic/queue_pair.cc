@@ -137,7 +137,8 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
   EnginePump& pump = engine_->pump();
   if (state() != core::QpState::kInit) return EINVAL;
   core::QpReadyToReceive settings = peer.settings;
-  const PeerName name{peer.gid, process_of(settings.remote_qp)};
+  const PeerName name =
+      peer_name(device_->config().dialect, peer.gid, process_of(settings.remote_qp));
   // Programs ask for the largest MTU of verbs wherever they run. Both ends cut it to what their
   // interfaces carry.
   settings.path_mtu = std::min(settings.path_mtu, pump.backend().path_mtu());

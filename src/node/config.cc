@@ -113,6 +113,18 @@ void apply_planes(Environment& environment, DeviceDraft& draft) {
   if (interfaces != nullptr) draft.planes = planes_of_list(interfaces);
 }
 
+// The whole of a dialect, as in "card,first_msn=1", in place of what files say.
+std::optional<DialectDraft> read_dialect(Environment& environment) {
+  const char* const text = environment.get("MRC_DIALECT");
+  if (text == nullptr) return std::nullopt;
+  const wire::DialectParse parsed = wire::parse_dialect(text);
+  if (!parsed.ok()) environment.fail("MRC_DIALECT:", std::string(parsed.error.view()));
+  DialectDraft draft;
+  for (const wire::DialectField& field : wire::dialect_fields())
+    draft.fields[field.name] = field.get(parsed.dialect);
+  return draft;
+}
+
 std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::string& directory) {
   Environment environment(result.environment);
   apply_planes(environment, drafts.begin()->second);
@@ -126,6 +138,7 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
   if (check != nullptr && !payload_check) {
     environment.fail("MRC_PAYLOAD_CHECK", "must be full or headers");
   }
+  const auto dialect = read_dialect(environment);
   const char* const state = environment.get("MRC_STATE_DIR");
   if (state != nullptr) directory = state;
   if (state != nullptr && state[0] != '/') {
@@ -141,6 +154,7 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
     if (evs) draft.evs_origin = "environment: MRC_EVS: ";
     if (quantum) draft.config.spray_quantum = *quantum;
     if (threads) draft.config.threads = *threads;
+    if (dialect) draft.dialect = *dialect;
     if (payload_check) draft.config.payload_check = *payload_check;
   }
   return environment.error();

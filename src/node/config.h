@@ -12,6 +12,7 @@
 
 #include "base/types.h"
 #include "core/config.h"
+#include "wire/dialect.h"
 #include "wire/frame.h"
 #include "wire/ip_address.h"
 #include "wire/srv6.h"
@@ -77,7 +78,8 @@ struct DeviceConfig {
   std::uint32_t spray_quantum = 0;  // packets in a row on one path; 0 = adaptive
   unsigned threads = 0;             // engines, each with a thread; 0 = by number of processors
   wire::DscpMap dscp;
-  core::QpReadyToSend retry;  // timeout and retries where the program sets none
+  wire::Dialect dialect;      // what of the protocol is open; see docs/interop.md
+  core::QpReadyToSend retry;  // timeout, retries and window where the program sets none
   std::string directory;      // where the node's state for this device lives
 };
 

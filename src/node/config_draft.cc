@@ -16,6 +16,7 @@ namespace {
 
 constexpr unsigned kLoopbackPrefixBits = 24;
 constexpr std::size_t kMaxNameLength = 60;
+static_assert(wire::kOpenMrc.window_units == core::kDefaultWindowUnits);
 
 std::string text_of(const wire::IpAddress& address) {
   return std::string(wire::format_address(address).view());
@@ -147,6 +148,13 @@ std::string check_peers(const DeviceDraft& draft) {
   return {};
 }
 
+wire::Dialect dialect_of(const DialectDraft& draft) {
+  wire::Dialect dialect = *draft.base;
+  for (const auto& [name, value] : draft.fields)
+    wire::find_dialect_field(name)->set(dialect, value);
+  return dialect;
+}
+
 std::optional<std::uint32_t> parse_hex(std::string_view text, std::uint32_t max) {
   std::uint32_t value = 0;
   const char* const end = text.data() + text.size();
@@ -261,6 +269,8 @@ std::string finish_device(DeviceDraft& draft, const std::string& state_directory
     return draft.evs_origin + "evs_per_port times planes is more than " +
            std::to_string(kMaxEvsPerQp);
   }
+  config.dialect = dialect_of(draft.dialect);
+  config.retry.mpr = config.dialect.window_units;
   if (!state_directory.empty()) config.directory = state_directory + "/" + config.name;
   if (config.directory.empty()) config.directory = default_directory(config.name);
   return {};

@@ -30,6 +30,12 @@ struct PlaneDraft {
   wire::UsidBlock usid_block{};
 };
 
+// A dialect as given: a named one, and fields that differ from it.
+struct DialectDraft {
+  const wire::Dialect* base = &wire::kOpenMrc;
+  std::map<std::string_view, std::uint16_t> fields;  // by name of wire::dialect_fields()
+};
+
 enum class IpVersion : std::uint8_t { kAny, kV4, kV6 };
 
 struct DeviceDraft {
@@ -43,6 +49,7 @@ struct DeviceDraft {
   std::string peers_origin;
   std::string routes_origin;
   std::string dscp_origin;
+  DialectDraft dialect;
   std::string evs_origin;
 };
 using DeviceDrafts = std::map<std::string, DeviceDraft>;

@@ -249,6 +249,36 @@ void read_dscp(Reader& reader, const toml::table& table, wire::DscpMap& map) {
   }
 }
 
+// A key of the table: the name of a dialect, or a field with its value.
+void read_dialect_key(Reader& reader, const toml::key& key, const toml::node& node,
+                      DialectDraft& draft) {
+  const auto number = node.value_exact<std::int64_t>();
+  const std::string text =
+      number ? std::to_string(*number) : node.value_exact<std::string>().value_or("");
+  if (key == "name") {
+    const wire::Dialect* const named = wire::find_dialect(text);
+    if (named == nullptr) {
+      return reader.fail(node.source(), "name must be \"openmrc\" or \"card\"");
+    }
+    draft.base = named;
+    return;
+  }
+  const wire::DialectField* const field = wire::find_dialect_field(key.str());
+  if (field == nullptr) {
+    std::string known = "name";
+    for (const wire::DialectField& each : wire::dialect_fields())
+      known += ", " + std::string(each.name);
+    return reader.unknown(key, known);
+  }
+  wire::Dialect read;
+  const bool right_type = field->choices.empty() == number.has_value();
+  if (!right_type || !wire::set_dialect_field(read, *field, text)) {
+    return reader.fail(node.source(), std::string(field->name) + " must be " +
+                                          std::string(wire::dialect_rule(*field).view()));
+  }
+  draft.fields[field->name] = field->get(read);
+}
+
 void read_retry(Reader& reader, const toml::table& table, core::QpReadyToSend& retry) {
   for (const auto& [key, node] : table) {
     if (key == "timeout") {
@@ -350,14 +380,17 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
       read_dscp(reader, *part, draft.config.dscp);
     } else if (key == "retry" && part != nullptr) {
       read_retry(reader, *part, draft.config.retry);
-    } else if (key == "dscp" || key == "retry") {
+    } else if (key == "dialect" && part != nullptr) {
+      for (const auto& [field, value] : *part)
+        read_dialect_key(reader, field, value, draft.dialect);
+    } else if (key == "dscp" || key == "retry" || key == "dialect") {
       reader.fail(node.source(), std::string(key.str()) + " must be a table");
     } else if (!read_simple_key(reader, key, node, draft)) {
       reader.unknown(
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
           "evs_per_port, port_rate, spray_quantum, threads, payload_check, trimming, "
-          "segmentation, dscp, retry, directory");
+          "segmentation, dscp, dialect, retry, directory");
     }
     if (reader.failed()) return;
   }

@@ -59,6 +59,7 @@ MAY_INCLUDE = {
     "base": set(),
     "wire": {"base"},
     "core": {"base", "wire"},
+    "capture": {"base", "wire"},
     "fabric": CORE,
     "sim": CORE | {"fabric"},
     "os": {"base", "wire"},

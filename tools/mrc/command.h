@@ -34,5 +34,6 @@ std::unique_ptr<Command> make_doctor_command();
 std::unique_ptr<Command> make_ctl_command();
 std::unique_ptr<Command> make_map_command();
 std::unique_ptr<Command> make_ctld_command();
+std::unique_ptr<Command> make_dialect_command();
 
 }  // namespace mrc::tool

@@ -28,10 +28,11 @@ constexpr struct {
   std::string_view name;
   std::unique_ptr<Command> (*make)();
 } kCommands[] = {
-    {"demo", make_demo_command}, {"sim", make_sim_command},   {"fabric", make_fabric_command},
-    {"plan", make_plan_command}, {"lab", make_lab_command},   {"run", make_run_command},
-    {"perf", make_perf_command}, {"info", make_info_command}, {"doctor", make_doctor_command},
-    {"ctl", make_ctl_command},   {"ctld", make_ctld_command}, {"map", make_map_command},
+    {"demo", make_demo_command},       {"sim", make_sim_command},   {"fabric", make_fabric_command},
+    {"plan", make_plan_command},       {"lab", make_lab_command},   {"run", make_run_command},
+    {"perf", make_perf_command},       {"info", make_info_command}, {"doctor", make_doctor_command},
+    {"ctl", make_ctl_command},         {"ctld", make_ctld_command}, {"map", make_map_command},
+    {"dialect", make_dialect_command},
 };
 
 // The command that the first word names, or all of them: hundreds of options that nobody asked for

@@ -48,14 +48,18 @@ core::CcProfile software_cc(const Backend& backend, bool trimming) {
 
 PumpState state_of(EngineParts& parts) {
   const ProcessNumber process = parts.backend->process_number();
+  // Whoever shares a port with others gets their answers too.
+  const bool alone = parts.dialect.processes == wire::Processes::kByUdpPort;
+  const unsigned first_request = alone ? 0U : unsigned{process} << 8;
   return {.endpoint = std::move(parts.endpoint),
           .backend = std::move(parts.backend),
           .group = *parts.group,
           .index = parts.index,
           .udp_port = parts.udp_port,
+          .dialect = parts.dialect,
           .qps = QpTable(process),
           .peers = PeerTable(parts.max_peers),
-          .requests = {}};
+          .requests = EndpointRequests(static_cast<std::uint16_t>(first_request))};
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ PumpState state_of(EngineParts& parts) {
 EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
     : state_(state_of(parts)),
       inbox_(inbox),
-      path_profiles_(*state_.backend, parts.evs_per_port, random_),
+      path_profiles_(*state_.backend, parts.evs_per_port, random_, parts.dialect),
       default_cc_(software_cc(*state_.backend, parts.trimming)),
       results_(state_),
       intake_(state_, results_),

@@ -31,6 +31,7 @@ struct EngineParts {
   bool trimming = false;
   unsigned max_peers = 0;
   unsigned udp_port = 0;  // for explanations
+  wire::Dialect dialect;
 };
 
 class EnginePump {

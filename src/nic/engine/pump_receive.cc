@@ -32,8 +32,9 @@ unsigned PumpReceive::take(const Received& received) {
   wire::Packet packet;
   std::span<const std::byte> payload;
   const bool whole = received.trim == core::TrimState::kWhole;
-  const DropReason malformed = whole ? wire::parse_transport(received.transport, packet, payload)
-                                     : wire::parse_trimmed_transport(received.transport, packet);
+  const DropReason malformed =
+      whole ? wire::parse_transport(received.transport, packet, payload, state_.dialect)
+            : wire::parse_trimmed_transport(received.transport, packet, state_.dialect);
   if (malformed != DropReason::kNone) {
     state_.endpoint->count_drop(malformed);
     return 1;
@@ -101,7 +102,7 @@ Address PumpReceive::source_of(const Received& received, const wire::Packet& pac
   }
   if (packet.bth.destination != kEndpointQp) return {};
   if (const auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
-    return state_.peers.find_or_lend({received.gid, request->vendor_info});
+    return state_.peers.find_or_lend(peer_name(state_.dialect, received.gid, request->vendor_info));
   }
   const Address asked =
       state_.requests.destination_of(static_cast<std::uint16_t>(packet.bth.psn.value()));

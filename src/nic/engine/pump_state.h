@@ -21,6 +21,11 @@ struct PumpState {
   EngineGroup& group;
   unsigned index = 0;  // in the group
   unsigned udp_port = 0;
+  wire::Dialect dialect;
+  // What our endpoint requests carry as vendor information.
+  std::uint8_t vendor_info() const {
+    return peer_name(dialect, {}, backend->process_number()).process;
+  }
 
   QpTable qps;
   PeerTable peers;

@@ -109,7 +109,7 @@ void PumpTransmit::send_one_by_one(core::TxPacket tx) {
   }
 }
 
-// Requests tell our process number, which the answer's way back needs.
+// Requests tell our process number where the answer's way back needs it.
 void PumpTransmit::send_for_endpoint(const core::TxPacket& tx) {
   const PeerName* peer = state_.peers.name_of(tx.destination);
   if (peer == nullptr) return;
@@ -119,7 +119,7 @@ void PumpTransmit::send_for_endpoint(const core::TxPacket& tx) {
   }
   wire::Packet packet = tx.packet;
   if (auto* request = std::get_if<wire::EndpointRequest>(&packet.body)) {
-    request->vendor_info = state_.backend->process_number();
+    request->vendor_info = state_.vendor_info();
     state_.requests.note_sent(static_cast<std::uint16_t>(packet.bth.psn.value()), tx.destination);
   }
   state_.backend->send(route, tx.traffic_class, packet, {});

@@ -27,8 +27,9 @@
 namespace mrc::nic {
 
 // Several processes of one host may share a device. Each owns a process number: it is the top byte
-// of all its queue pair numbers, and the process receives at UDP port `udp_port + number`. The
-// number of the first, and of a lone one, is 0. See docs/wire.md.
+// of all its queue pair numbers, and the process receives at UDP port `udp_port + number`, or in a
+// dialect with one port for all at `udp_port`. The number of the first, and of a lone one, is 0.
+// See docs/wire.md.
 using ProcessNumber = std::uint8_t;
 constexpr ProcessNumber process_of(QpNumber qp) {
   return static_cast<ProcessNumber>(static_cast<std::uint32_t>(qp) >> 16);
@@ -41,6 +42,13 @@ struct PeerName {
   // NOLINTNEXTLINE(modernize-use-nullptr): see IpAddress
   friend constexpr auto operator<=>(const PeerName&, const PeerName&) = default;
 };
+
+// Where a dialect has one port for all, nobody is known by process: a peer's numbers are its own.
+constexpr PeerName peer_name(const wire::Dialect& dialect, const wire::IpAddress& gid,
+                             ProcessNumber process) {
+  const bool by_port = dialect.processes == wire::Processes::kByUdpPort;
+  return {gid, by_port ? process : ProcessNumber{0}};
+}
 
 // One path as a packet needs it.
 struct Route {

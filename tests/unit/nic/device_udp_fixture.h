@@ -22,12 +22,14 @@ class UdpDevicesTest : public ::testing::Test {
     config.directory = scratch / config.name;
     config.threads = threads_;
     config.payload_check = payload_check;
+    config.dialect = dialect;
     std::string error;
     side.device = Device::open(config, error);
     ASSERT_NE(side.device, nullptr) << error;
   }
 
   node::PayloadCheck payload_check = node::PayloadCheck::kFull;
+  wire::Dialect dialect;
   TemporaryDirectory scratch;
   Side a;
   Side b;

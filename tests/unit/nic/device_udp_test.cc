@@ -54,6 +54,54 @@ TEST_F(DeviceUdp, BulkTransferInBothDirectionsArrivesWhole) {
   EXPECT_EQ(a.device->report().backend.header_checked, 0U);
 }
 
+class DeviceUdpCard : public UdpDevicesTest {
+ protected:
+  DeviceUdpCard() : UdpDevicesTest(3) { dialect = wire::kCard; }
+};
+
+// Three engines a side: three numbers at one UDP port.
+TEST_F(DeviceUdpCard, EnginesShareAPortAndBulkArrivesWhole) { exchange_both_ways(a, b); }
+
+class DeviceUdpStrange : public UdpDevicesTest {
+ protected:
+  DeviceUdpStrange() {
+    dialect = wire::parse_dialect(
+                  "card,first_msn=65535,first_rqmsn=1,ack_msn=last,ev_order=high_in_port,"
+                  "bth_order=migration_first,eeth_op=bits_5_4,port_bit=1")
+                  .dialect;
+  }
+};
+
+TEST_F(DeviceUdpStrange, EndsOfOneDialectUnderstandEachOther) {
+  ASSERT_EQ(dialect.ev_order, wire::EvOrder::kHighInPort);
+  exchange_both_ways(a, b);
+}
+
+class DeviceUdpForeign : public UdpDevicesTest {
+ protected:
+  void SetUp() override {
+    open(a, 1);
+    dialect.first_rqmsn = 1;
+    open(b, 2);
+  }
+};
+
+// By its symptoms: the first immediate is not the one that b waits for.
+TEST_F(DeviceUdpForeign, AnotherDialectIsNoticedByTheFirstImmediate) {
+  a.make_qp();
+  b.make_qp();
+  connect(a, b);
+  Arena to(*b.device, b.domain, 64);
+  ASSERT_EQ(b.post_receive(1), 0);
+  ASSERT_EQ(a.post({.id = 1,
+                    .kind = SendKind::kWriteImmediate,
+                    .buffers = {},
+                    .remote_address = to.address(),
+                    .remote_key = to.keys().remote}),
+            0);
+  EXPECT_NE(a.next_completion().status, core::CompletionStatus::kSuccess);
+}
+
 class DeviceUdpHeaders : public UdpDevicesTest {
  protected:
   DeviceUdpHeaders() { payload_check = node::PayloadCheck::kHeaders; }

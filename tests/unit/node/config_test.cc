@@ -57,7 +57,8 @@ class Variables {
   static constexpr const char* kNames[] = {
       "MRC_CONFIG",    "MRC_IFACES",  "MRC_PLANES",        "MRC_MTU",
       "MRC_PORT",      "MRC_EVS",     "MRC_PAYLOAD_CHECK", "MRC_SPRAY_QUANTUM",
-      "MRC_STATE_DIR", "MRC_THREADS", "XDG_CONFIG_HOME",   "HOME"};
+      "MRC_STATE_DIR", "MRC_THREADS", "XDG_CONFIG_HOME",   "HOME",
+      "MRC_DIALECT"};
   std::vector<std::pair<std::string, std::string>> saved_;
 };
 
@@ -317,14 +318,71 @@ TEST(Config, ASecondFileChangesWhatItMentionsOnly) {
   EXPECT_TRUE(found);
 }
 
+TEST(Config, DialectIsANameAndWhatDiffers) {
+  EXPECT_EQ(only_device("[device.mrc0]\n").dialect, wire::kOpenMrc);
+  const DeviceConfig card = only_device("[device.mrc0.dialect]\nname = \"card\"\n");
+  EXPECT_EQ(card.dialect, wire::kCard);
+  EXPECT_EQ(card.retry.mpr, 4);
+  // Whatever the order, the fields win over the name.
+  const DeviceConfig other = only_device(
+      "[device.mrc0.dialect]\nev_order = \"high_in_port\"\nfirst_msn = 1\nwindow = 16\n"
+      "name = \"card\"\n");
+  EXPECT_EQ(wire::dialect_text(other.dialect).view(),
+            "card,first_msn=1,ev_order=high_in_port,window=16");
+  EXPECT_EQ(other.retry.mpr, 16);
+}
+
+TEST(Config, RefusesADialectThatIsNone) {
+  const auto refusal = [](const std::string& line) {
+    return error_of("[device.mrc0.dialect]\n" + line + "\n");
+  };
+  EXPECT_EQ(refusal("name = \"nic\""), "f.toml:2:8: name must be \"openmrc\" or \"card\"");
+  EXPECT_EQ(refusal("port_bit = 2"), "f.toml:2:12: port_bit must be a whole number from 0 to 1");
+  EXPECT_EQ(refusal("port_bit = \"1\""),
+            "f.toml:2:12: port_bit must be a whole number from 0 to 1");
+  EXPECT_EQ(refusal("ack_msn = 1"), "f.toml:2:11: ack_msn must be \"last\" or \"next\"");
+  EXPECT_EQ(refusal("first_msn = -1"),
+            "f.toml:2:13: first_msn must be a whole number from 0 to 65535");
+  EXPECT_TRUE(refusal("msn = 1").starts_with("f.toml:2:1: unknown key 'msn'; known are name, "));
+  EXPECT_EQ(error_of("[device.mrc0]\ndialect = \"card\"\n"),
+            "f.toml:2:11: dialect must be a table");
+}
+
+TEST(Config, DialectOfTheEnvironmentReplacesThatOfFiles) {
+  const Variables variables;
+  const std::string path = "/tmp/mrc_config_dialect_" + std::to_string(::getpid());
+  std::ofstream(path) << "[device.mrc0.dialect]\nname = \"card\"\nfirst_msn = 1\n";
+  Variables::set("MRC_CONFIG", path);
+  EXPECT_EQ(load_config().devices[0].dialect.first_msn, 1);
+  Variables::set("MRC_DIALECT", "openmrc,port_bit=1");
+  const ConfigResult result = load_config();
+  ::unlink(path.c_str());
+  ASSERT_EQ(result.error, "");
+  EXPECT_EQ(wire::dialect_text(result.devices[0].dialect).view(), "openmrc,port_bit=1");
+}
+
 TEST(Config, RefusesBadVariables) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"MRC_PLANES", "0"},     {"MRC_PLANES", "17"},         {"MRC_PLANES", "four"},
-      {"MRC_MTU", "100"},      {"MRC_MTU", "9000"},          {"MRC_MTU", "-4"},
-      {"MRC_PORT", "0"},       {"MRC_PORT", "99999"},        {"MRC_EVS", "0"},
-      {"MRC_EVS", "1025"},     {"MRC_EVS", "300"},           {"MRC_IFACES", "lo,"},
-      {"MRC_IFACES", "none0"}, {"MRC_STATE_DIR", "run"},     {"MRC_SPRAY_QUANTUM", "65"},
-      {"MRC_THREADS", "17"},   {"MRC_PAYLOAD_CHECK", "none"}};
+      {"MRC_PLANES", "0"},
+      {"MRC_PLANES", "17"},
+      {"MRC_PLANES", "four"},
+      {"MRC_MTU", "100"},
+      {"MRC_MTU", "9000"},
+      {"MRC_MTU", "-4"},
+      {"MRC_PORT", "0"},
+      {"MRC_PORT", "99999"},
+      {"MRC_EVS", "0"},
+      {"MRC_EVS", "1025"},
+      {"MRC_EVS", "300"},
+      {"MRC_IFACES", "lo,"},
+      {"MRC_IFACES", "none0"},
+      {"MRC_STATE_DIR", "run"},
+      {"MRC_SPRAY_QUANTUM", "65"},
+      {"MRC_THREADS", "17"},
+      {"MRC_PAYLOAD_CHECK", "none"},
+      {"MRC_DIALECT", "carp"},
+      {"MRC_DIALECT", "card,port_bit=7"},
+      {"MRC_DIALECT", "card,,"}};
   for (const auto& [name, value] : cases) {
     const Variables variables;
     Variables::set(name, value);

@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "nic/io/traffic_class.h"
 #include "nic/io/udp/udp_epoll.h"
+#include "nic/io/udp/udp_neighbours.h"
 #include "nic/io/udp/udp_receive.h"
 #include "nic/io/udp/udp_transmit.h"
 #include "os/clock.h"
@@ -29,6 +30,8 @@ constexpr std::uint32_t kDefaultMaxMtu = 4'096;  // of a payload, unless configu
 constexpr std::uint32_t kUnknownMtu = 1'500;
 constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr unsigned kMaxSendSockets = 2'048;
+constexpr unsigned kHandedOver = 31;  // above all planes: what neighbours have for us
+static_assert(kHandedOver >= kMaxPorts);
 // Headers of the longest write, in front of its payload.
 constexpr std::uint32_t kWriteHeaders = wire::kBthLength + wire::kMethLength + wire::kTsethLength +
                                         wire::kRethLength + wire::kImmediateLength;
@@ -77,6 +80,8 @@ class UdpBackend final : public Backend {
     UdpFlow flow;
   };
 
+  bool shares_port() const { return config_.dialect.processes == wire::Processes::kByQueuePair; }
+  std::string bind_shared_port();
   std::string bind_process_number();
   int try_process_number(unsigned number);
   bool watch(int descriptor, EpollSource source, unsigned plane);
@@ -89,7 +94,7 @@ class UdpBackend final : public Backend {
   CachedFlow* find_flow(const Route& route);
   bool fill_flow(const Route& route, CachedFlow& cached);
   std::uint8_t traffic_of(const Route& route, core::TrafficClass traffic_class) const;
-  UdpPacketRules rules_for(const Route& route, const UdpFlow& flow) const;
+  UdpPacketRules rules_for(const Route& route, const UdpFlow& flow, const wire::Packet& packet);
 
   node::DeviceConfig config_;
   PlaneMap map_;
@@ -99,6 +104,7 @@ class UdpBackend final : public Backend {
   BackendCounters counters_;
   UdpTransmitter transmitter_;
   UdpBatch batch_;
+  UdpNeighbours neighbours_;
   std::unique_ptr<UdpReceiver> receiver_;
   std::unique_ptr<CachedFlow[]> flows_;
   UsedPorts used_ports_;
@@ -106,7 +112,7 @@ class UdpBackend final : public Backend {
   std::uint32_t path_mtu_ = 0;
   std::uint64_t bits_per_second_ = 0;
   PortMask link_up_;
-  std::uint32_t ready_ = 0;  // planes with something to receive, one bit each
+  std::uint32_t ready_ = 0;  // planes with something to receive, one bit each; kHandedOver
   bool polled_ = false;      // `ready_` is fresh
   bool links_changed_ = false;
   TimeNs next_look_ = 0;
@@ -118,8 +124,10 @@ UdpBackend::UdpBackend(const node::DeviceConfig& config)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       transmitter_(planes_, epoll_.get(), config.planes.size(), counters_,
                    traffic_byte(config.dscp, core::TrafficClass::kTrimmable)),
+      batch_(config.dialect),
       flows_(std::make_unique<CachedFlow[]>(kFlows)) {}
 
+// At the port of the process with that number, or with all others at the first one.
 int UdpBackend::try_process_number(unsigned number) {
   planes_.clear();
   const auto first = config_.udp_port;
@@ -129,6 +137,7 @@ int UdpBackend::try_process_number(unsigned number) {
     planes_.back().set_scope(::if_nametoindex(plane.interface.c_str()));
     const int error = planes_.back().open(
         {.receive_port = static_cast<std::uint16_t>(first + number),
+         .shared = shares_port(),
          .first_reserved = first,
          .last_reserved = static_cast<std::uint16_t>(std::min(0xFFFFU, first + kMaxProcesses - 1)),
          .traffic_byte = traffic_byte(config_.dscp, core::TrafficClass::kTrimmable),
@@ -137,6 +146,24 @@ int UdpBackend::try_process_number(unsigned number) {
     planes_.back().segmentation = config_.segmentation;
   }
   return 0;
+}
+
+std::string UdpBackend::bind_shared_port() {
+  const int number = neighbours_.claim(config_);
+  if (number < 0) {
+    return config_.name + ": no process number is left at UDP port " +
+           std::to_string(config_.udp_port) + "; 256 processes can share a device";
+  }
+  process_ = static_cast<ProcessNumber>(number);
+  const int error = try_process_number(0);
+  if (error == 0) return {};
+  const auto text = wire::format_address(planes_.back().config().address);
+  const char* const why =
+      error == EADDRINUSE ? "somebody holds it who does not share it: a process of another user, "
+                            "or one whose dialect is processes = \"udp_port\""
+                          : std::strerror(error);
+  return config_.name + ": cannot receive at " + std::string(text.view()) + " port " +
+         std::to_string(config_.udp_port) + ": " + why;
 }
 
 std::string UdpBackend::bind_process_number() {
@@ -165,15 +192,20 @@ bool UdpBackend::watch(int descriptor, EpollSource source, unsigned plane) {
 
 std::string UdpBackend::open() {
   if (!epoll_.valid()) return config_.name + ": epoll: " + std::strerror(errno);
-  std::string error = bind_process_number();
+  std::string error = shares_port() ? bind_shared_port() : bind_process_number();
   if (!error.empty()) return error;
   for (unsigned i = 0; i < planes_.size(); ++i) {
     if (!watch(planes_[i].receive_socket(), EpollSource::kReceive, i))
       return config_.name + ": epoll: " + std::strerror(errno);
   }
   if (interfaces_.works()) watch(interfaces_.descriptor(), EpollSource::kInterfaces, 0);
-  receiver_ = std::make_unique<UdpReceiver>(
-      config_, static_cast<std::uint16_t>(config_.udp_port + process_), counters_);
+  if (shares_port() && !watch(neighbours_.descriptor(), EpollSource::kNeighbours, 0)) {
+    return config_.name + ": epoll: " + std::strerror(errno);
+  }
+  const unsigned above = shares_port() ? 0 : process_;
+  receiver_ =
+      std::make_unique<UdpReceiver>(config_, static_cast<std::uint16_t>(config_.udp_port + above),
+                                    shares_port() ? &neighbours_ : nullptr, counters_);
   update_links();
   error = check_addresses();
   return error.empty() ? measure_interfaces() : error;
@@ -339,9 +371,13 @@ std::uint8_t UdpBackend::traffic_of(const Route& route, core::TrafficClass traff
                     : traffic_byte(config_.dscp, traffic_class);
 }
 
-UdpPacketRules UdpBackend::rules_for(const Route& route, const UdpFlow& flow) const {
+// Where processes share a port, a burst is for one of them.
+UdpPacketRules UdpBackend::rules_for(const Route& route, const UdpFlow& flow,
+                                     const wire::Packet& packet) {
   const bool headers_only = config_.payload_check == node::PayloadCheck::kHeaders;
-  return {.may_join = planes_[flow.plane].segmentation,
+  const ProcessNumber process = process_of(packet.bth.destination);
+  const bool alone = shares_port() && !neighbours_.next_is_for(process);
+  return {.may_join = planes_[flow.plane].segmentation && !alone,
           .header_check = headers_only && route.peer_takes_header_check,
           .takes_header_check = headers_only};
 }
@@ -354,7 +390,7 @@ void UdpBackend::send(const Route& route, core::TrafficClass traffic_class,
     return;
   }
   const std::uint8_t traffic = traffic_of(route, traffic_class);
-  const UdpPacketRules rules = rules_for(route, cached->flow);
+  const UdpPacketRules rules = rules_for(route, cached->flow, packet);
   if (batch_.append(cached->flow, traffic, packet, payload, rules)) return;
   flush();
   if (!batch_.append(cached->flow, traffic, packet, payload, rules)) ++counters_.send_refused;
@@ -369,7 +405,7 @@ void UdpBackend::send_run(const Route& route, core::TrafficClass traffic_class,
     return;
   }
   const std::uint8_t traffic = traffic_of(route, traffic_class);
-  const UdpPacketRules rules = rules_for(route, cached->flow);
+  const UdpPacketRules rules = rules_for(route, cached->flow, first);
   const auto each = static_cast<std::uint32_t>(payload.size() / count);
   wire::Packet packet = first;
   while (count > 0) {
@@ -400,7 +436,7 @@ unsigned UdpBackend::burst_limit() const {
 
 // One call says which sockets have something.
 void UdpBackend::poll_sources() {
-  std::array<epoll_event, 2 * kMaxPorts + 1> events;
+  std::array<epoll_event, 2 * kMaxPorts + 2> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   ready_ = 0;
   for (int i = 0; i < count; ++i) {
@@ -412,6 +448,9 @@ void UdpBackend::poll_sources() {
         break;
       case EpollSource::kSend:
         transmitter_.on_writable(plane);
+        break;
+      case EpollSource::kNeighbours:
+        ready_ |= 1U << kHandedOver;
         break;
       case EpollSource::kInterfaces:
         links_changed_ = true;
@@ -426,6 +465,11 @@ unsigned UdpBackend::receive(Receiver& receiver, unsigned budget) {
   unsigned packets = 0;
   while (ready_ != 0 && packets < budget) {
     const auto index = static_cast<unsigned>(std::countr_zero(ready_));
+    if (index == kHandedOver) {
+      packets += receiver_->receive_handed(planes_, map_, receiver, budget - packets);
+      ready_ = 0;
+      break;
+    }
     bool emptied = false;
     packets += receiver_->receive(planes_[index], static_cast<PortId>(index + 1), map_, receiver,
                                   budget - packets, emptied);

@@ -18,8 +18,9 @@ constexpr std::size_t kMaxArenaUse = wire::kMaxTransportHeader + kCopiedPayload 
 
 }  // namespace
 
-UdpBatch::UdpBatch()
-    : messages_(std::make_unique<UdpMessage[]>(kMaxMessages)),
+UdpBatch::UdpBatch(const wire::Dialect& dialect)
+    : dialect_(dialect),
+      messages_(std::make_unique<UdpMessage[]>(kMaxMessages)),
       pieces_(std::make_unique<iovec[]>(kMaxPieces)),
       arena_(std::make_unique_for_overwrite<std::byte[]>(kArenaBytes)) {}
 
@@ -91,7 +92,7 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
   padded.bth.pad = pad;
   padded.bth.takes_header_check = rules.takes_header_check;
   const std::size_t header_bytes =
-      wire::build_transport(padded, {header, wire::kMaxTransportHeader});
+      wire::build_transport(padded, {header, wire::kMaxTransportHeader}, dialect_);
   std::size_t used = header_bytes;
   wire::Icrc icrc = flow.prefixes.begin(flow.addresses, transport_length);
   const bool copied = payload_length <= kCopiedPayload;

@@ -53,7 +53,7 @@ struct UdpPacketRules {
 
 class UdpBatch {
  public:
-  UdpBatch();
+  explicit UdpBatch(const wire::Dialect& dialect);
 
   // False when there is no room: flush and try again. A payload in more pieces than an empty batch
   // holds never has room.
@@ -88,6 +88,7 @@ class UdpBatch {
   void append_behind(const RunState& run, const std::byte* header_before,
                      const wire::Packet& packet, std::span<const std::byte> payload);
 
+  wire::Dialect dialect_;
   std::unique_ptr<UdpMessage[]> messages_;
   std::unique_ptr<iovec[]> pieces_;
   std::unique_ptr<std::byte[]> arena_;

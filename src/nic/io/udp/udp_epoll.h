@@ -5,7 +5,7 @@
 
 namespace mrc::nic {
 
-enum class EpollSource : std::uint8_t { kReceive, kSend, kInterfaces };
+enum class EpollSource : std::uint8_t { kReceive, kSend, kInterfaces, kNeighbours };
 
 constexpr std::uint32_t epoll_tag(EpollSource source, unsigned plane) {
   return static_cast<std::uint32_t>(source) << 8 | plane;

@@ -16,8 +16,8 @@ constexpr unsigned kSubstituteAttempts = 64;
 }  // namespace
 
 int UdpPlane::open(const UdpPlaneOptions& options) {
-  SocketResult result =
-      open_receive_socket(os::make_socket_address(config_.address, options.receive_port, scope_));
+  SocketResult result = open_receive_socket(
+      os::make_socket_address(config_.address, options.receive_port, scope_), options.shared);
   if (result.error != 0) return result.error;
   options_ = options;
   receive_ = std::move(result.socket);

@@ -20,6 +20,7 @@ using UsedPorts = std::bitset<65'536>;
 
 struct UdpPlaneOptions {
   std::uint16_t receive_port = 0;    // of this process
+  bool shared = false;               // with other processes
   std::uint16_t first_reserved = 0;  // receive ports of all processes: not to be sent from
   std::uint16_t last_reserved = 0;
   std::uint8_t traffic_byte = 0;

@@ -80,10 +80,11 @@ T control_value(const cmsghdr& part) {
 }  // namespace
 
 UdpReceiver::UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port,
-                         BackendCounters& counters)
+                         UdpNeighbours* neighbours, BackendCounters& counters)
     : dscp_(config.dscp),
       takes_header_check_(config.payload_check == node::PayloadCheck::kHeaders),
       udp_port_(udp_port),
+      neighbours_(neighbours),
       counters_(counters),
       slots_in_use_(kSlots),
       buffers_(std::make_unique_for_overwrite<std::byte[]>(kSlots * kBufferBytes)),
@@ -198,6 +199,13 @@ unsigned UdpReceiver::take_message(UdpPlane& plane, PortId port, const PlaneMap&
   unsigned count = 0;
   do {
     const auto datagram = rest.first(std::min(segment, rest.size()));
+    rest = rest.subspan(datagram.size());
+    ++count;
+    if (neighbours_ != nullptr &&
+        !neighbours_->keep({from, port, notes.traffic_byte, notes.flow_label}, datagram)) {
+      runs.hand_out();
+      continue;
+    }
     Received received{.stride = segment};
     const DropReason drop = check(source, notes, datagram, received);
     if (drop == DropReason::kNone) {
@@ -206,8 +214,6 @@ unsigned UdpReceiver::take_message(UdpPlane& plane, PortId port, const PlaneMap&
       runs.hand_out();
       receiver.on_dropped(drop);
     }
-    rest = rest.subspan(datagram.size());
-    ++count;
   } while (!rest.empty());
   runs.hand_out();
   counters_.packets_received += count;
@@ -235,6 +241,26 @@ unsigned UdpReceiver::receive(UdpPlane& plane, PortId port, const PlaneMap& map,
     const bool bursts = bytes / static_cast<unsigned>(got) >= kBurstBytes;
     slots_in_use_ = bursts ? kSlotsForBursts : kSlots;
   }
+  return packets;
+}
+
+unsigned UdpReceiver::receive_handed(std::span<UdpPlane> planes, const PlaneMap& map,
+                                     Receiver& receiver, unsigned budget) {
+  unsigned packets = 0;
+  DatagramOrigin origin;
+  while (packets < budget) {
+    const std::span<const std::byte> datagram = neighbours_->take(origin);
+    if (datagram.empty()) break;
+    ++packets;
+    const auto index = static_cast<std::size_t>(origin.port) - 1;
+    if (index >= planes.size()) continue;
+    Source& source = find_source(planes[index], origin.port, map, origin.from);
+    const Notes notes{.traffic_byte = origin.traffic_byte, .flow_label = origin.flow_label};
+    Received received;
+    const DropReason drop = check(source, notes, datagram, received);
+    drop == DropReason::kNone ? receiver.on_received(received) : receiver.on_dropped(drop);
+  }
+  counters_.packets_received += packets;
   return packets;
 }
 

@@ -13,6 +13,7 @@
 #include "nic/io/backend.h"
 #include "nic/io/plane_map.h"
 #include "nic/io/udp/udp_icrc.h"
+#include "nic/io/udp/udp_neighbours.h"
 #include "nic/io/udp/udp_plane.h"
 #include "os/socket_address.h"
 
@@ -20,12 +21,17 @@ namespace mrc::nic {
 
 class UdpReceiver {
  public:
-  UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port, BackendCounters& counters);
+  // `neighbours`: who shares the port; null when nobody does.
+  UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port, UdpNeighbours* neighbours,
+              BackendCounters& counters);
 
   // Reads what waits at a plane's socket, at most about `budget` packets. Returns how many, and in
   // `emptied` whether nothing is left.
   unsigned receive(UdpPlane& plane, PortId port, const PlaneMap& map, Receiver& receiver,
                    unsigned budget, bool& emptied);
+  // What neighbours have handed to us, at most `budget` datagrams.
+  unsigned receive_handed(std::span<UdpPlane> planes, const PlaneMap& map, Receiver& receiver,
+                          unsigned budget);
   // After addresses changed.
   void forget_sources();
 
@@ -63,6 +69,7 @@ class UdpReceiver {
   wire::DscpMap dscp_;
   bool takes_header_check_;
   std::uint16_t udp_port_;
+  UdpNeighbours* neighbours_;
   BackendCounters& counters_;
   unsigned slots_in_use_;
   std::unique_ptr<std::byte[]> buffers_;

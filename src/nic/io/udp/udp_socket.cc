@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "nic/io/udp/udp_flow_label.h"
+#include "nic/io/udp/udp_neighbours.h"
 
 namespace mrc::nic {
 namespace {
@@ -79,13 +80,16 @@ os::Descriptor create_socket(const os::SocketAddress& at) {
 
 }  // namespace
 
-SocketResult open_receive_socket(const os::SocketAddress& at) {
+SocketResult open_receive_socket(const os::SocketAddress& at, bool shared) {
   os::Descriptor socket = create_socket(at);
   if (!socket.valid()) return {.error = errno};
   const bool is_v4 = at.value.any.sa_family == AF_INET;
   set_common(socket.get(), is_v4);
   set_receive_options(socket.get(), is_v4);
-  return bind_socket(std::move(socket), at);
+  if (shared) set_option(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  SocketResult result = bind_socket(std::move(socket), at);
+  if (shared && result.error == 0) choose_by_number(result.socket.get());
+  return result;
 }
 
 SocketResult open_send_socket(const os::SocketAddress& at, std::uint8_t traffic_class) {

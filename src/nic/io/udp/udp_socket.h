@@ -14,8 +14,9 @@ struct SocketResult {
 };
 
 // Bound to exactly that address and port, alone: nobody else can take it, EADDRINUSE if somebody
-// has. Delivers type of service, segment size (GRO), flow label and overflow count with the data.
-SocketResult open_receive_socket(const os::SocketAddress& at);
+// has; or together with others of this user who share it (nic/io/udp/udp_neighbours.h). Delivers
+// type of service, segment size (GRO), flow label and overflow count with the data.
+SocketResult open_receive_socket(const os::SocketAddress& at, bool shared);
 
 // Bound to that address and source port, which other send sockets may have too. Receives nothing.
 // `traffic_class` is what packets carry unless a control message says otherwise.

@@ -19,6 +19,8 @@
 #include "nic/io/wire/wire_unix_cable.h"
 #include "os/clock.h"
 #include "os/interfaces.h"
+#include "wire/codec.h"
+#include "wire/reader.h"
 
 namespace mrc::nic {
 namespace {
@@ -73,6 +75,11 @@ class WireBackend final : public Backend {
   const BackendCounters& counters() const override { return counters_; }
 
  private:
+  bool shares_port() const { return config_.dialect.processes == wire::Processes::kByQueuePair; }
+  bool is_ours(std::span<const std::byte> transport) const;
+  std::uint16_t receive_port_number() const {
+    return static_cast<std::uint16_t>(config_.udp_port + (shares_port() ? 0 : process_number()));
+  }
   std::uint32_t send_buffer_bytes() const;
   std::string open_cable(unsigned index);
   std::string measure_interfaces();
@@ -160,13 +167,12 @@ std::string WireBackend::open_cable(unsigned index) {
   if (plane.wire_path.empty()) {
     has_interfaces_ = true;
     auto cable = std::make_unique<WireInterfaceCable>();
-    std::string error =
-        cable->open({.interface = plane.interface,
-                     .is_v4 = gid_.is_v4,
-                     .udp_port = static_cast<std::uint16_t>(config_.udp_port + process_number()),
-                     .send_buffer_bytes = static_cast<std::uint32_t>(
-                         std::clamp(port_bits_per_second() / 8 / kSendBufferPerSecond,
-                                    kMinSendBufferBytes, kMaxSendBufferBytes))});
+    std::string error = cable->open({.interface = plane.interface,
+                                     .is_v4 = gid_.is_v4,
+                                     .udp_port = receive_port_number(),
+                                     .send_buffer_bytes = static_cast<std::uint32_t>(std::clamp(
+                                         port_bits_per_second() / 8 / kSendBufferPerSecond,
+                                         kMinSendBufferBytes, kMaxSendBufferBytes))});
     cables_.push_back(std::move(cable));
     return error;
   }
@@ -284,6 +290,7 @@ void WireBackend::send(const Route& route, core::TrafficClass traffic_class,
   }
   wire::FrameFormat format;
   format.dscp = config_.dscp;
+  format.dialect = config_.dialect;
   format.udp_port = static_cast<std::uint16_t>(config_.udp_port + route.peer.process);
   std::size_t length = 0;
   if (!room.empty()) {
@@ -316,15 +323,25 @@ void WireBackend::flush() {
     send_waiting(i);
 }
 
+// Every process at a cable gets every frame. Endpoint packets are for all of them.
+bool WireBackend::is_ours(std::span<const std::byte> transport) const {
+  if (transport.size() < wire::kBthLength) return true;  // for the parser to refuse
+  const std::uint32_t destination = wire::ByteReader(transport.subspan(5, 3)).u24();
+  return QpNumber{destination} == kEndpointQp ||
+         process_of(QpNumber{destination}) == process_number();
+}
+
 void WireBackend::take_frame(unsigned index, std::span<const std::byte> frame,
                              Receiver& receiver) const {
   wire::FrameFormat format;
   format.dscp = config_.dscp;
-  format.udp_port = static_cast<std::uint16_t>(config_.udp_port + process_number());
+  format.dialect = config_.dialect;
+  format.udp_port = receive_port_number();
   wire::OpenedFrame opened;
   const DropReason reason = wire::open_frame(format, frame, opened);
   if (reason == DropReason::kBadUdpPort) return;  // for another process of this host
   if (reason != DropReason::kNone) return receiver.on_dropped(reason);
+  if (shares_port() && !is_ours(opened.transport)) return;
   if (opened.header.destination != gid_) return receiver.on_dropped(DropReason::kBadIpHeader);
   Received received;
   received.gid = opened.header.source;

@@ -54,6 +54,9 @@ const std::vector<KnownVariable>& known_variables() {
       {"MRC_IFACES", "interfaces that are the planes of the first device, with commas"},
       {"MRC_LIBIBVERBS", "the real libibverbs to pass other devices on to"},
       {"MRC_LIBRARY_DIR", "where mrc run finds the libraries"},
+      {"MRC_DIALECT",
+       "wire choices that are open: openmrc or card, and fields, as in "
+       "card,first_msn=1"},
       {"MRC_LOG_FILE", "where messages go; %h is the host, %p the process"},
       {"MRC_LOG_LEVEL", "off, error, warn, info or debug"},
       {"MRC_MTU", "largest payload of a packet in bytes"},

@@ -142,6 +142,8 @@ Json describe(const node::DeviceConfig& config) {
   device["spray_quantum"] = config.spray_quantum;
   device["payload_check"] = config.payload_check == node::PayloadCheck::kFull ? "full" : "headers";
   device["trimming"] = config.trimming;
+  device["one_udp_port"] = config.dialect.processes == wire::Processes::kByQueuePair;
+  device["dialect"] = wire::dialect_text(config.dialect).view();
   device["threads"] = report.threads;
   device["ports"] = ports_of(report);
   device["limits"] = limits_of(opened->limits());
@@ -184,8 +186,11 @@ void print_device(const Json& device) {
     line(fmt::format("GID {}", gid["index"].get<int>()).c_str(), gid["gid"].get<std::string>());
   line("path MTU", fmt::format("{} bytes", device["path_mtu_bytes"].get<unsigned>()));
   line("UDP port",
-       fmt::format("{} (+ {}, the number of this process)", device["udp_port"].get<unsigned>(),
-                   device["process_number"].get<unsigned>()));
+       fmt::format(fmt::runtime(device["one_udp_port"].get<bool>()
+                                    ? "{} (shared; this process has number {})"
+                                    : "{} (+ {}, the number of this process)"),
+                   device["udp_port"].get<unsigned>(), device["process_number"].get<unsigned>()));
+  line("dialect", device["dialect"].get<std::string>());
   line("payload check", device["payload_check"] == "full"
                             ? "full: the ICRC covers the payload"
                             : "headers: the UDP checksum covers it, with peers that agree");

@@ -14,6 +14,7 @@
 #include "launch/lab_status.h"
 #include "launch/rank_group.h"
 #include "os/interrupt.h"
+#include "spoken_dialect.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -137,6 +138,7 @@ CollectiveOptions CollectiveCommands::options_of(const Given& given) {
 ExitCode CollectiveCommands::run_rank(const Given& given) {
   CollectiveOptions options = options_of(given);
   options.communicator.place = collective::resolve(given.place);
+  options.communicator.device.dialect = spoken_dialect(options.communicator.device.name);
   CollectiveRun run(options);
   return run.run();
 }

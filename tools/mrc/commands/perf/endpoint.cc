@@ -83,6 +83,7 @@ Address Endpoint::address() const {
   own.memory = reinterpret_cast<std::uintptr_t>(target_->addr);
   own.memory_bytes = target_->length;
   own.rkey = target_->rkey;
+  own.dialect = device_.dialect();
   return own;
 }
 

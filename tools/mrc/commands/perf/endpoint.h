@@ -27,6 +27,7 @@ struct Address {
   std::uint64_t memory = 0;        // where we may be written to
   std::uint64_t memory_bytes = 0;
   std::uint32_t rkey = 0;
+  std::string dialect;  // of the wire; see collective/dialect_check.h
 };
 
 struct EndpointOptions {

@@ -7,11 +7,13 @@
 #include <numeric>
 #include <random>
 
+#include "collective/dialect_check.h"
 #include "commands/perf/latency.h"
 #include "commands/perf/memory.h"
 #include "commands/perf/transfer.h"
 #include "commands/perf/watch.h"
 #include "failure.h"
+#include "spoken_dialect.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -46,7 +48,10 @@ ExitCode Session::run() {
 
 EndpointOptions Session::endpoint_options(const Plan& plan) const {
   EndpointOptions options;
-  options.device = {.name = options_.device, .gid_index = options_.gid_index, .mtu = options_.mtu};
+  options.device = {.name = options_.device,
+                    .gid_index = options_.gid_index,
+                    .mtu = options_.mtu,
+                    .dialect = spoken_dialect(options_.device)};
   options.qps = plan.qps;
   options.send_depth = std::max(plan.depth, 2 * PingPong::kSendSlots);
   options.receive_depth = plan.test == Test::kWriteBandwidth ? 1 : plan.depth;
@@ -89,8 +94,10 @@ void Session::greet() {
   exchange_.emplace(
       collective::Exchange::connect(options_.host, options_.tcp_port, options_.timeout_s));
   exchange_->send(to_json(Hello{options_.plan, seed, endpoint_->address()}));
-  endpoint_->connect(
-      read_answer(exchange_->receive(options_.timeout_s), options_.plan, exchange_->peer()));
+  const Address theirs =
+      read_answer(exchange_->receive(options_.timeout_s), options_.plan, exchange_->peer());
+  collective::check_dialect(endpoint_->address().dialect, theirs.dialect, exchange_->peer());
+  endpoint_->connect(theirs);
 }
 
 void Session::be_greeted() {
@@ -104,6 +111,13 @@ void Session::be_greeted() {
                               name_of(hello.plan.test)));
   options_.plan = hello.plan;
   set_up(hello.seed);
+  try {
+    collective::check_dialect(endpoint_->address().dialect, hello.address.dialect,
+                              exchange_->peer());
+  } catch (const Failure&) {
+    exchange_->send(answer_json(endpoint_->address()));  // the client finds the same
+    throw;
+  }
   endpoint_->connect(hello.address);
   exchange_->send(answer_json(endpoint_->address()));
 }

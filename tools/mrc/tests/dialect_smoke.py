@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Processes of one host in the dialect `card`, real packets on loopback; ends that differ; what
+`mrc dialect detect` says about captures of them.
+
+Usage: dialect_smoke.py <mrc> [unittest arguments]
+"""
+
+import json
+import pathlib
+import signal
+import socket
+import struct
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
+
+import programs  # noqa: E402  (found through the line above)
+from programs import WAIT_S  # noqa: E402
+
+
+class Pair(programs.ToolTest):
+    """A client and a server on loopback, each in a dialect."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment = programs.device_environment(self.folder)
+
+    def speak(self, dialect):
+        return self.environment | {"MRC_DIALECT": dialect}
+
+    def server(self, dialect, *words):
+        port = str(programs.free_tcp_port())
+        process = self.start("perf", "write_bw", "--json", "-p", port, *words,
+                             env=self.speak(dialect))
+        programs.eventually(lambda: programs.is_listening(int(port)), "no server")
+        return process, port
+
+    def client(self, dialect, port, *words):
+        return self.start("perf", "write_bw", "--json", "-p", port, *words, "127.0.0.1",
+                          env=self.speak(dialect))
+
+    def ended_well(self, process):
+        output, errors = process.communicate(timeout=WAIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        rows = json.loads(output)["results"]
+        self.assertTrue(rows and all(row["verified"] for row in rows))
+
+
+class Dialect(Pair):
+    def udp_ports(self, address="127.0.0.1"):
+        """Ports that somebody receives at on the first plane, with how many sockets."""
+        wanted = "".join(f"{int(part):02X}" for part in reversed(address.split(".")))
+        ports = {}
+        for line in pathlib.Path("/proc/net/udp").read_text().splitlines()[1:]:
+            host, port = line.split()[1].split(":")
+            if host == wanted:
+                ports[int(port, 16)] = ports.get(int(port, 16), 0) + 1
+        return ports
+
+    def test_FourProcessesShareOneUdpPort(self):
+        base = int(self.environment["MRC_PORT"])
+        first, first_port = self.server("card")
+        second, second_port = self.server("card")
+        clients = [self.client("card", port, "-n", "4000", "-s", "65536", "-q", "4")
+                   for port in (first_port, second_port)]
+        programs.eventually(lambda: self.udp_ports().get(base, 0) >= 4, "not at one port")
+        self.assertFalse([p for p in self.udp_ports() if base < p < base + 256])
+        for process in (*clients, first, second):
+            self.ended_well(process)
+
+    def test_APeerThatIsKilledTakesNobodyWithIt(self):
+        """Numbers and places in the kernel's table no longer agree; packets still arrive."""
+        first, _ = self.server("card")
+        second, second_port = self.server("card")
+        first.send_signal(signal.SIGKILL)
+        first.wait(timeout=WAIT_S)
+        client = self.client("card", second_port, "-n", "2000", "-s", "65536")
+        self.ended_well(client)
+        self.ended_well(second)
+
+    def test_EveryFieldAnotherWay(self):
+        dialect = ("card,first_msn=65535,first_rqmsn=1,ack_msn=last,ev_order=high_in_port,"
+                   "bth_order=migration_first,eeth_op=bits_5_4,port_bit=1,window=2")
+        server, port = self.server(dialect)
+        self.ended_well(self.client(dialect, port, "-n", "200", "-s", "65536"))
+        self.ended_well(server)
+
+    def test_EndsThatDifferAreTold(self):
+        server, port = self.server("card")
+        client = self.client("card,first_rqmsn=1", port, "-n", "10")
+        _, errors = client.communicate(timeout=WAIT_S)
+        self.assertEqual(client.returncode, 1)
+        self.assertIn('speaks another dialect: first_rqmsn is "0" there and "1" here', errors)
+        _, errors = server.communicate(timeout=WAIT_S)
+        self.assertEqual(server.returncode, 1)
+        self.assertIn('first_rqmsn is "1" there and "0" here', errors)
+
+    def test_InfoShowsIt(self):
+        shown = self.tool("info", env=self.speak("card,first_msn=1"))
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertIn("card,first_msn=1", shown.stdout)
+        self.assertIn("(shared; this process has number 0)", shown.stdout)
+        document = json.loads(self.tool("info", "--json", env=self.speak("card")).stdout)
+        self.assertEqual(document["devices"][0]["dialect"], "card")
+
+    def test_AWordThatIsNoDialectIsRefused(self):
+        refused = self.tool("info", env=self.speak("card,port_bit=2"))
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("MRC_DIALECT: port_bit is '2' but must be a whole number from 0 to 1",
+                      refused.stderr + refused.stdout)
+
+
+class Sniffer:
+    """What is sent on loopback to or from some ports: others may be at work there, too."""
+
+    def __init__(self, ports):
+        self.ports = ports
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 25)
+        self.socket.bind(("lo", 0))
+        self.socket.settimeout(0.1)
+        self.frames = []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.ended.is_set():
+            try:
+                frame, address = self.socket.recvfrom(65536)
+            except TimeoutError:
+                continue
+            ours = len(frame) >= 38 and any(p in self.ports
+                                            for p in struct.unpack_from("!HH", frame, 34))
+            if ours and address[2] != socket.PACKET_OUTGOING:  # loopback shows each frame twice
+                self.frames.append(frame)
+
+    def stop(self):
+        self.ended.set()
+        self.thread.join()
+        self.socket.close()
+
+
+def pcap(frames):
+    header = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    return header + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames)
+
+
+class Detect(Pair):
+    def path(self, name, content=None):
+        path = pathlib.Path(self.folder, name)
+        if content is not None:
+            path.write_bytes(content)
+        return str(path)
+
+    def captured(self, dialect):
+        """The traffic of a client and a server who send no bursts."""
+        config = self.path("mrc.toml", b"[device.mrc0]\nsegmentation = false\nthreads = 1\n"
+                                       b"loopback_planes = 2\n")
+        self.environment["MRC_CONFIG"] = config
+        port = str(programs.free_tcp_port())
+        base = int(self.environment["MRC_PORT"])
+        sniffer = Sniffer({int(port), *range(base, base + 256)})
+        self.addCleanup(sniffer.stop)
+        words = ("perf", "write_imm", "--json", "-p", port)
+        server = self.start(*words, env=self.speak(dialect))
+        programs.eventually(lambda: programs.is_listening(int(port)), "no server")
+        client = self.start(*words, "-n", "200", "-s", "2048", "127.0.0.1",
+                            env=self.speak(dialect))
+        self.ended_well(client)
+        self.ended_well(server)
+        sniffer.stop()
+        return pcap(sniffer.frames)
+
+    def detect(self, path, *words, status=0):
+        done = self.tool("dialect", "detect", path, "--json", *words, env=self.environment)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        document = json.loads(done.stdout)
+        return document, {f["field"]: f.get("value") for f in document["fields"]}
+
+    def test_RealTrafficNamesItsDialectAndItsConfigurationIsTaken(self):
+        for dialect in ("openmrc", "card,first_msn=1,first_rqmsn=1,ack_msn=last,"
+                                   "ev_order=high_in_port"):
+            with self.subTest(dialect):
+                try:
+                    capture = self.path("lo.pcap", self.captured(dialect))
+                except PermissionError:
+                    self.skipTest("needs a packet socket")
+                config = self.path("found.toml")
+                document, found = self.detect(capture, "--config", config)
+                self.assertGreater(document["verified_packets"], 200)
+                self.assertGreater(document["other_frames"], 0)  # the exchange over TCP
+                other = dialect != "openmrc"
+                self.assertEqual(found["first_msn"], "1" if other else "0")
+                self.assertEqual(found["first_rqmsn"], "1" if other else "0")
+                self.assertEqual(found["ack_msn"], "last" if other else "next")
+                self.assertEqual(found["ev_order"], "high_in_port" if other else "low_in_port")
+                self.assertEqual(found["service_time"], "reflected" if other else "added")
+                self.assertIsNone(found["srv6_icrc"])
+                self.environment.pop("MRC_DIALECT", None)
+                shown = json.loads(self.tool(
+                    "info", "--json", env=self.environment | {"MRC_CONFIG": config}).stdout)
+                named = shown["devices"][0]["dialect"]
+                if other:
+                    self.assertEqual(named, dialect)
+                text = self.tool("dialect", "detect", capture).stdout
+                self.assertIn("cannot tell", text)
+                damaged = self.path("cut.pcap", pathlib.Path(capture).read_bytes()[:-7])
+                self.assertIn("cut in a frame", self.detect(damaged)[0]["damage"])
+
+    def test_WhatIsNoCaptureIsRefused(self):
+        line = self.refused(1, "dialect", "detect", self.path("text", b"x" * 100))
+        self.assertIn("begins like neither pcapng nor pcap", line)
+        line = self.refused(1, "dialect", "detect", "/nonexistent")
+        self.assertIn("No such file", line)
+        self.refused(2, "dialect", "detect")
+
+    def test_WithoutMrcNothingIsTold(self):
+        config = self.path("none.toml")
+        empty = self.path("empty.pcap", pcap([bytes(60)]))
+        document, found = self.detect(empty, "--config", config, status=3)
+        self.assertEqual(document["mrc_packets"], 0)
+        self.assertFalse(any(found.values()))
+        self.assertFalse(pathlib.Path(config).exists())
+
+
+if __name__ == "__main__":
+    programs.main()
