@@ -28,8 +28,9 @@ def start(program, plugin, scenario, version, rank, ranks, directory, environmen
 
 def environment_of(scenario, directory, threads):
     environment = programs.device_environment(directory, MRC_THREADS=threads)
-    if "MRC_TEST_RESULTS" in os.environ:
-        environment["MRC_TEST_RESULTS"] = os.environ["MRC_TEST_RESULTS"]
+    for kept in ("MRC_TEST_RESULTS", "MRC_SYSFS_DIR"):  # the second one under `mrc run`
+        if kept in os.environ:
+            environment[kept] = os.environ[kept]
     if scenario == "no_device":
         broken = pathlib.Path(directory) / "broken.toml"
         broken.write_text("this is not TOML [", encoding="utf-8")

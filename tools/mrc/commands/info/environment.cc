@@ -62,6 +62,7 @@ const std::vector<KnownVariable>& known_variables() {
       {"MRC_PORT", "UDP port of the first process"},
       {"MRC_SPRAY_QUANTUM", "packets in a row on one path; 0 adapts"},
       {"MRC_STATE_DIR", "where the state of devices lives"},
+      {"MRC_SYSFS_DIR", "set by mrc run: what programs see below /sys/class/infiniband"},
       {"MRC_THREADS", "engine threads of a device; 0 goes by the number of processors"},
   };
   return kList;
