@@ -124,6 +124,8 @@ bool describe(const Adapter& adapter, DeviceInfo& info) {
   info.path_mtu = static_cast<std::uint8_t>(port.active_mtu);
   info.max_message_bytes = port.max_msg_sz;
   info.max_immediates = std::min(mrc.wimm_attr.max_wimm, mrc.wimm_attr.max_wimm_dest);
+  info.max_window = mrc.mpr_attr.max_mpr;
+  info.capabilities = mrc.cap;
   info.interface = interface_of(info.gid);
   info.pci_path = pci_path_of(info.interface);
   return true;
