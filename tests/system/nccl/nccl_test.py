@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import programs  # noqa: E402  (found through the line above)
 
 LIMIT_SECONDS = 500
-RANKS = {"bad_input": 1, "no_device": 1, "old_name": 1, "fork": 1, "ring": 4,
+RANKS = {"bad_input": 1, "no_device": 1, "misspelt": 1, "old_name": 1, "fork": 1, "ring": 4,
          "ring_ports": 4}
 # How a rank ends when it is to be killed.
 KILLED = -9
@@ -35,6 +35,10 @@ def environment_of(scenario, directory, threads):
         broken = pathlib.Path(directory) / "broken.toml"
         broken.write_text("this is not TOML [", encoding="utf-8")
         environment["MRC_CONFIG"] = str(broken)
+        environment["CAUSE"] = "broken.toml:1"
+    if scenario == "misspelt":
+        environment["MRC_PLANE"] = "2"
+        environment["CAUSE"] = "is MRC_PLANES meant?"
     if scenario == "ring_ports":
         environment["ROUNDS"] = "40"
     return environment
