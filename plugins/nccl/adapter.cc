@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <string>
 
 #include "log.h"
 #include "mrc_ctl.h"
@@ -124,6 +125,8 @@ bool describe(const Adapter& adapter, DeviceInfo& info) {
   info.path_mtu = static_cast<std::uint8_t>(port.active_mtu);
   info.max_message_bytes = port.max_msg_sz;
   info.max_immediates = std::min(mrc.wimm_attr.max_wimm, mrc.wimm_attr.max_wimm_dest);
+  info.max_window = mrc.mpr_attr.max_mpr;
+  info.capabilities = mrc.cap;
   info.interface = interface_of(info.gid);
   info.pci_path = pci_path_of(info.interface);
   return true;
@@ -140,8 +143,7 @@ std::vector<DeviceInfo> describe_all() {
     if (adapter != nullptr && describe(*adapter, info)) infos.push_back(info);
   }
   if (infos.empty()) {
-    log_warning(
-        "no MRC device can be used: see the messages above, `mrc doctor` and MRC_LOG_LEVEL=debug");
+    log_warning("no MRC device can be used, see above; MRC_LOG_LEVEL=debug says more");
   }
   return infos;
 }
@@ -197,10 +199,11 @@ void Adapter::watch_planes() {
     const std::uint32_t bit = std::uint32_t{1} << plane;
     if ((up & bit) == (before & bit)) continue;
     if ((up & bit) == 0) {
-      log_warning(
-          "%s: plane %u of %u is down (no link, or disabled by the controller); "
-          "traffic goes over the other %d",
-          info_.name.c_str(), plane + 1, info_.planes, std::popcount(up));
+      const std::string rest =
+          up == 0 ? "that was the last one: everything waits for one"
+                  : "traffic goes over the other " + std::to_string(std::popcount(up));
+      log_warning("%s: plane %u of %u is down (no link, or disabled by the controller); %s",
+                  info_.name.c_str(), plane + 1, info_.planes, rest.c_str());
     } else {
       log_warning("%s: plane %u of %u is back; %d carry traffic", info_.name.c_str(), plane + 1,
                   info_.planes, std::popcount(up));

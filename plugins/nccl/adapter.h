@@ -30,6 +30,8 @@ struct DeviceInfo {
   std::uint8_t path_mtu = IBV_MTU_1024;
   std::size_t max_message_bytes = 0;
   std::uint16_t max_immediates = 0;
+  std::uint8_t max_window = 0;     // units of 128 packets
+  std::uint32_t capabilities = 0;  // enum mrc_device_cap
 };
 
 class Adapter {

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "openmrc_log.h"
+
 namespace mrc::nccl {
 namespace {
 
@@ -28,9 +30,21 @@ constinit State state;
   logger(level, kLogInit | kLogNet, "nccl-net-openmrc", 0, "NET/OpenMRC : %s", line.data());
 }
 
+// The library says why a device cannot be used; only this puts it where NCCL's users look.
+void hear_library(openmrc_log_level level, const char* message) {
+  if (level <= OPENMRC_LOG_WARN) {
+    log_warning("%s", message);
+  } else {
+    log_info("%s", message);
+  }
+}
+
 }  // namespace
 
-void set_logger(Logger logger) { state.logger.store(logger, std::memory_order_release); }
+void set_logger(Logger logger) {
+  state.logger.store(logger, std::memory_order_release);
+  openmrc_set_log_function(hear_library);
+}
 
 void log_warning(const char* format, ...) {
   std::va_list arguments;

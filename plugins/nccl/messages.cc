@@ -109,7 +109,10 @@ MessageBytes encode(const Message& message) {
   const std::size_t length = std::min(message.name.size(), name.size());
   std::copy_n(message.name.begin(), length, name.begin());
   writer.put(std::span<const std::uint8_t>(name));
-  static_assert(16 + 16 + 24 + 8 + Message::kNameBytes <= Message::kBytes);
+  writer.put(message.immediates);
+  writer.put(static_cast<std::uint16_t>(message.window));
+  writer.put(message.capabilities);
+  static_assert(16 + 16 + 24 + 8 + Message::kNameBytes + 8 <= Message::kBytes);
   return out;
 }
 
@@ -143,6 +146,11 @@ std::optional<Message> decode_message(std::span<const std::byte, Message::kBytes
     if (c == '\0') break;
     message.name += printable(c) ? c : '?';
   }
+  message.immediates = reader.get<std::uint16_t>();
+  const auto window = reader.get<std::uint16_t>();
+  if (window > UINT8_MAX) return std::nullopt;
+  message.window = static_cast<std::uint8_t>(window);
+  message.capabilities = reader.get<std::uint32_t>();
   return message;
 }
 

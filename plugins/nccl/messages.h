@@ -48,6 +48,10 @@ struct Message {
   std::uint32_t first_psn = 0;
   std::uint64_t ring_address = 0;  // of the memory that the peer writes credits or sizes to
   std::uint32_t ring_key = 0;
+  // What this end can take, in the API's units; all 0 from versions that did not say.
+  std::uint8_t window = 0;         // packets out of order (MPR)
+  std::uint16_t immediates = 0;    // under way to it
+  std::uint32_t capabilities = 0;  // enum mrc_device_cap; bits that we do not know are no fault
   std::uint64_t messages_received = 0;  // bye: whole messages that reached the sender of this
   std::string name;                     // host and device, for logs; printable
 };

@@ -75,7 +75,12 @@ int QueuePair::build() {
   pair_ = mrc_create_qp(adapter_->mrc(), &attr);
   if (pair_ == nullptr) return errno;
   first_psn_ = static_cast<std::uint32_t>(random_number()) & kPsnMask;
-  return mrc_get_qpn(pair_, &number_) != 0 ? errno : to_init();
+  if (mrc_get_qpn(pair_, &number_) != 0) return errno;
+  mrc_qp_attr mrc{};
+  const int error = mrc_query_qp(pair_, nullptr, 0, &mrc, MRC_QP_MPR_DEST, nullptr);
+  if (error != 0) return error;
+  window_ = mrc.mpr.mpr_dest;
+  return to_init();
 }
 
 QueuePair::~QueuePair() {
@@ -96,6 +101,9 @@ Message QueuePair::introduction() const {
   message.first_psn = first_psn_;
   message.ring_address = reinterpret_cast<std::uintptr_t>(memory_.get());
   message.ring_key = own_memory_->rkey;
+  message.window = window_;
+  message.immediates = immediates(info, max_receives_);
+  message.capabilities = info.capabilities;
   message.name = info.name + " of " + host_name();
   return message;
 }
@@ -117,7 +125,7 @@ int QueuePair::to_init() {
   return mrc_modify_qp(pair_, &attr, kMask, &mrc, hint_ != nullptr ? MRC_QP_HINT : 0);
 }
 
-int QueuePair::to_ready_to_receive(const Message& peer) {
+int QueuePair::to_ready_to_receive(const Message& peer, const Agreement& agreed) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = static_cast<ibv_mtu>(std::min(peer.path_mtu, adapter_->info().path_mtu));
@@ -133,19 +141,25 @@ int QueuePair::to_ready_to_receive(const Message& peer) {
       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   mrc_qp_attr mrc{};
   mrc.wimm.max_wimm_dest = immediates(adapter_->info(), max_receives_);
-  return mrc_modify_qp(pair_, &attr, kMask, &mrc, MRC_QP_MAX_WIMM_DEST);
+  mrc.mpr.mpr_dest = window_;
+  mrc.cap = agreed.capabilities;
+  constexpr int kMrcMask = MRC_QP_MAX_WIMM_DEST | MRC_QP_CAP;
+  return mrc_modify_qp(pair_, &attr, kMask, &mrc,
+                       window_ != 0 ? kMrcMask | MRC_QP_MPR_DEST : kMrcMask);
 }
 
-int QueuePair::to_ready_to_send() {
+int QueuePair::to_ready_to_send(const Agreement& agreed) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = first_psn_;
   mrc_qp_attr mrc{};
-  mrc.wimm.max_wimm = immediates(adapter_->info(), max_receives_);
+  mrc.wimm.max_wimm = agreed.immediates;
+  mrc.mpr.mpr = agreed.window;
   mrc.retry.linear_cnt = kLinearRetries;
   mrc.retry.exp_cnt = kRetryForEver;
+  constexpr int kMrcMask = MRC_QP_MAX_WIMM | MRC_QP_RETRY_CNT;
   return mrc_modify_qp(pair_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, &mrc,
-                       MRC_QP_MAX_WIMM | MRC_QP_RETRY_CNT);
+                       agreed.window != 0 ? kMrcMask | MRC_QP_MPR : kMrcMask);
 }
 
 int QueuePair::connect(const Message& peer) {
@@ -155,8 +169,14 @@ int QueuePair::connect(const Message& peer) {
     const int error = post_receive();
     if (error != 0) return error;
   }
-  const int error = to_ready_to_receive(peer);
-  return error != 0 ? error : to_ready_to_send();
+  const DeviceInfo& info = adapter_->info();
+  const Agreement agreed =
+      agree(introduction(), peer, {.window = info.max_window, .immediates = info.max_immediates});
+  log_info("%s: queue pair 0x%06x may have %u packets and %u immediates under way, flags 0x%x",
+           info.name.c_str(), number_, 128 * unsigned{agreed.window}, unsigned{agreed.immediates},
+           agreed.capabilities);
+  const int error = to_ready_to_receive(peer, agreed);
+  return error != 0 ? error : to_ready_to_send(agreed);
 }
 
 int QueuePair::post_receive() {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "adapter.h"
+#include "agreement.h"
 #include "messages.h"
 #include "mrc.h"
 #include "nccl_net.h"
@@ -75,8 +76,8 @@ class QueuePair {
   QueuePair(std::shared_ptr<Adapter> adapter, const QueuePairOptions& options);
   int build();
   int to_init();
-  int to_ready_to_receive(const Message& peer);
-  int to_ready_to_send();
+  int to_ready_to_receive(const Message& peer, const Agreement& agreed);
+  int to_ready_to_send(const Agreement& agreed);
   int post(const Write& write, ibv_wr_opcode opcode, std::uint32_t immediate);
 
   std::shared_ptr<Adapter> adapter_;
@@ -95,6 +96,7 @@ class QueuePair {
   mrc_qp* pair_ = nullptr;
   std::uint32_t number_ = 0;
   std::uint32_t first_psn_ = 0;
+  std::uint8_t window_ = 0;  // of the device, as long as nobody asks for another
   unsigned sends_under_way_ = 0;
   std::uint64_t remote_ring_ = 0;
   std::uint32_t remote_ring_key_ = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -12,6 +13,8 @@
 #include <cstring>
 #include <new>
 
+#include "api/verbs_types.h"
+#include "openmrc_log.h"
 #include "os/environment.h"
 
 namespace mrc::api {
@@ -19,6 +22,10 @@ namespace {
 
 constexpr std::array<const char*, 5> kNames{"off", "error", "warn", "info", "debug"};
 constexpr std::size_t kMaxLine = 2048;
+
+constinit std::atomic<openmrc_log_function> listener{nullptr};
+static_assert(static_cast<int>(LogLevel::kError) == OPENMRC_LOG_ERROR &&
+              static_cast<int>(LogLevel::kDebug) == OPENMRC_LOG_DEBUG);
 
 struct Log {
   LogLevel level = LogLevel::kWarn;
@@ -91,7 +98,12 @@ void log(LogLevel level, const char* format, ...) {
   const auto room = line.size() - static_cast<std::size_t>(length) - 1;
   const int text = std::vsnprintf(line.data() + length, room, format, arguments);
   va_end(arguments);
+  const int head = length;
   length += std::clamp(text, 0, static_cast<int>(room) - 1);
+  if (const openmrc_log_function listens = listener.load(std::memory_order_acquire)) {
+    line.at(static_cast<std::size_t>(length)) = '\0';
+    listens(static_cast<openmrc_log_level>(level), line.data() + head);
+  }
   line.at(static_cast<std::size_t>(length)) = '\n';
   const ssize_t written = write(the_log().fd, line.data(), static_cast<std::size_t>(length) + 1);
   static_cast<void>(written);
@@ -99,3 +111,7 @@ void log(LogLevel level, const char* format, ...) {
 }
 
 }  // namespace mrc::api
+
+MRC_API_EXPORT void openmrc_set_log_function(openmrc_log_function function) {
+  mrc::api::listener.store(function, std::memory_order_release);
+}

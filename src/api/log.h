@@ -2,7 +2,8 @@
 //
 // MRC_LOG_LEVEL is one of off, error, warn, info, debug; without it warnings and errors are shown.
 // MRC_LOG_FILE names a file to append to instead of stderr; in it %h is the host's name, %p the
-// process number and %% a percent sign. Any thread; one message is one line and one write.
+// process number and %% a percent sign. Any thread; one message is one line and one write. A
+// program may have them handed to it as well (openmrc_log.h).
 #pragma once
 
 #include <string>

@@ -12,6 +12,7 @@
 
 #include "node/config_draft.h"
 #include "node/config_toml.h"
+#include "node/known_variables.h"
 #include "os/descriptor.h"
 #include "os/environment.h"
 
@@ -201,6 +202,7 @@ ConfigResult load_config() {
   add_default(drafts);
   std::string directory;
   result.error = apply_environment(result, drafts, directory);
+  if (result.error.empty()) result.error = misspelt_variable();
   if (result.error.empty()) finish(drafts, directory, result);
   return result;
 }

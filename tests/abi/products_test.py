@@ -14,6 +14,8 @@ import sys
 PLAIN = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libatomic.so.1"}
 LOADER = re.compile(r"ld-linux.*\.so\.\d+")
 PRIVATE = {"mrc_private_real_symbol"}
+# Public MRC programs refer to these and do not link libmlx5.
+MLX5 = {"mlx5dv_is_supported", "mlx5dv_reg_dmabuf_mr", "mlx5dv_get_data_direct_sysfs_path"}
 # Those NCCL looks up; without a single one it does without the device.
 NCCL_NEEDS = """get_device_list free_device_list get_device_name open_device close_device
 get_async_event ack_async_event query_device query_port query_gid query_qp alloc_pd dealloc_pd
@@ -72,10 +74,11 @@ class Tester:
         private = {name for name, version, _ in shown if version == "MRC_PRIVATE_1"}
         self.expect(private == PRIVATE, f"private functions {sorted(private)}")
         verbs = {name for name, version, _ in shown if not version}
-        strange = {name for name in verbs if not re.match(r"_?ibv_", name)}
+        strange = {name for name in verbs - MLX5 if not re.match(r"_?ibv_", name)}
         self.expect(not strange, f"nothing else is visible {sorted(strange)}")
         absent = {name for name in NCCL_NEEDS if "ibv_" + name not in verbs}
         self.expect(not absent, f"verbs functions {sorted(absent)}")
+        self.expect(MLX5 <= verbs, f"functions of libmlx5 {sorted(MLX5 - verbs)}")
 
     def check_shadow(self, path, symbols):
         self.expect(soname(path) == "libibverbs.so.1", "shadow: SONAME libibverbs.so.1")

@@ -72,7 +72,8 @@ class Classes(unittest.TestCase):
         line = 'const char* a = std::getenv("A");\n'
         self.assertTrue(messages("src/api/a.cc", line))
         self.assertTrue(messages("tools/mrc/a.cc", line.replace("getenv", "secure_getenv")))
-        self.assertEqual(messages(tidy.ENVIRONMENT, line), [])
+        for allowed in tidy.ENVIRONMENT:
+            self.assertEqual(messages(allowed, line), [])
         self.assertEqual(messages("src/api/a.cc", "// getenv is refused\n"), [])
 
     def test_folders_of_tools_are_no_modules(self):

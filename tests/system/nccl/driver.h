@@ -87,6 +87,7 @@ class Driver {
  private:
   template <typename Net>
   void take_common(const Net& net);
+  void take();
   void take_v8();
   void take_v9();
   void take_v10();

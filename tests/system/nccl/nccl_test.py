@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import programs  # noqa: E402  (found through the line above)
 
 LIMIT_SECONDS = 500
-RANKS = {"bad_input": 1, "no_device": 1, "old_name": 1, "fork": 1, "ring": 4,
+RANKS = {"bad_input": 1, "no_device": 1, "misspelt": 1, "old_name": 1, "fork": 1, "ring": 4,
          "ring_ports": 4}
 # How a rank ends when it is to be killed.
 KILLED = -9
@@ -28,12 +28,17 @@ def start(program, plugin, scenario, version, rank, ranks, directory, environmen
 
 def environment_of(scenario, directory, threads):
     environment = programs.device_environment(directory, MRC_THREADS=threads)
-    if "MRC_TEST_RESULTS" in os.environ:
-        environment["MRC_TEST_RESULTS"] = os.environ["MRC_TEST_RESULTS"]
+    for kept in ("MRC_TEST_RESULTS", "MRC_SYSFS_DIR"):  # the second one under `mrc run`
+        if kept in os.environ:
+            environment[kept] = os.environ[kept]
     if scenario == "no_device":
         broken = pathlib.Path(directory) / "broken.toml"
         broken.write_text("this is not TOML [", encoding="utf-8")
         environment["MRC_CONFIG"] = str(broken)
+        environment["CAUSE"] = "broken.toml:1"
+    if scenario == "misspelt":
+        environment["MRC_PLANE"] = "2"
+        environment["CAUSE"] = "is MRC_PLANES meant?"
     if scenario == "ring_ports":
         environment["ROUNDS"] = "40"
     return environment

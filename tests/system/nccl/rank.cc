@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
       {"ring", mrc::test::ring},
       {"bad_input", mrc::test::bad_input},
       {"no_device", mrc::test::no_device},
+      {"misspelt", mrc::test::no_device},
       {"old_name", mrc::test::old_name},
       {"reload", mrc::test::reload},
       {"fork", mrc::test::after_fork},

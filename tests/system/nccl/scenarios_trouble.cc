@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -242,7 +243,11 @@ void bad_input(const Setting& setting) {
 void no_device(const Setting& setting) {
   Driver driver(setting.plugin, setting.version);
   MRC_CHECK(driver.try_init() != Result::kSuccess);
-  MRC_CHECK(Driver::log_text().find("no MRC device can be used") != std::string::npos);
+  // The cause is in the log that NCCL keeps, not only on stderr.
+  const std::string log = Driver::log_text();
+  const char* const cause = std::getenv("CAUSE");
+  MRC_CHECK(cause != nullptr && log.find(cause) < log.find("no MRC device can be used"));
+  MRC_CHECK(log.find("no MRC device can be used") != std::string::npos);
   if (driver.finalize_context) MRC_CHECK(driver.finalize_context(nullptr) == Result::kSuccess);
 }
 

@@ -214,8 +214,10 @@ class Doctor(Tool):
         self.assertTrue(broken and all(f["fix"] for f in broken))
         self.assertIn("nosuch0", json.dumps(broken))
 
-    def test_AMisspeltVariableIsNoticed(self):
-        findings = self.findings(0, variables={"MRC_IFACE": "lo"})
+    def test_AMisspeltVariableIsRefused(self):
+        findings = self.findings(1, variables={"MRC_IFACE": "lo"})
+        broken = [f["found"] for f in findings if f["verdict"] == "broken"]
+        self.assertIn("is MRC_IFACES meant?", broken[0])
         typo = [f for f in findings if f["what"] == "MRC_IFACE"]
         self.assertEqual(typo[0]["fix"], "did you mean MRC_IFACES?")
 

@@ -1,4 +1,4 @@
-// The MRC_* variables: which exist, which are set.
+// The MRC_* variables that are set.
 #pragma once
 
 #include <string>
@@ -15,11 +15,5 @@ struct Variable {
 
 // All variables of this process that begin with MRC_, sorted by name.
 std::vector<Variable> environment();
-
-struct KnownVariable {
-  const char* name;
-  const char* meaning;
-};
-const std::vector<KnownVariable>& known_variables();
 
 }  // namespace mrc::tool::info

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "commands/info/environment.h"
 #include "commands/info/inventory.h"
+#include "node/known_variables.h"
 
 namespace mrc::tool {
 namespace {
@@ -38,7 +39,7 @@ CLI::App* InfoCommand::declare(CLI::App& program) {
 
 void InfoCommand::print_variables() {
   const std::vector<info::Variable> set = info::environment();
-  for (const info::KnownVariable& known : info::known_variables()) {
+  for (const node::KnownVariable& known : node::known_variables()) {
     const auto found = std::ranges::find(set, known.name, &info::Variable::name);
     fmt::print("{:<18} {:<24} {}\n", known.name, found == set.end() ? "-" : found->value,
                known.meaning);

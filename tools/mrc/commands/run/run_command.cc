@@ -13,6 +13,7 @@
 #include "os/environment.h"
 
 #include "command.h"
+#include "commands/run/sysfs_tree.h"
 
 namespace mrc::tool {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPreload = "libmrc-verbs-preload.so";
+constexpr const char* kSysfs = "mrc/libmrc-sysfs.so";
+constexpr const char* kVerbs = "mrc/verbs/libibverbs.so.1";
 
 class RunCommand final : public Command {
  public:
@@ -27,11 +30,16 @@ class RunCommand final : public Command {
   ExitCode run() override;
 
  private:
-  void put(const char* name, const std::string& first);
+  void put(const char* name, const std::string& value);
+  void put_first(const char* name, const std::string& first);
+  void put_default(const char* name, const fs::path& value);
+  bool put_sysfs(const fs::path& folder);
+  void set_up(const fs::path& folder);
 
   CLI::App* app_ = nullptr;
   bool preload_ = true;
   bool shadow_ = true;
+  bool sysfs_ = true;
   bool print_ = false;
 };
 
@@ -43,6 +51,8 @@ CLI::App* RunCommand::declare(CLI::App& program) {
   app_->add_flag("--shadow,!--no-shadow", shadow_,
                  "Put our libibverbs before the real one (LD_LIBRARY_PATH), for programs that look "
                  "its functions up themselves, such as NCCL");
+  app_->add_flag("--sysfs,!--no-sysfs", sysfs_,
+                 "Show our devices below /sys/class/infiniband, to this program only");
   app_->add_flag("--print", print_, "Print the settings as shell commands; run nothing");
   app_->footer(
       "Devices of real cards are shown too, after ours. Set-user-ID programs ignore the settings.\n"
@@ -65,15 +75,48 @@ fs::path library_folder() {
   return {};
 }
 
-// What was set before stays, behind ours.
-void RunCommand::put(const char* name, const std::string& first) {
-  const char* before = os::environment(name);
-  const std::string value = before == nullptr || *before == '\0' ? first : first + ":" + before;
+void RunCommand::put(const char* name, const std::string& value) {
   if (print_) {
     fmt::print("export {}='{}'\n", name, value);
   } else {
     setenv(name, value.c_str(), 1);
   }
+}
+
+// What was set before stays, behind ours.
+void RunCommand::put_first(const char* name, const std::string& first) {
+  const char* before = os::environment(name);
+  put(name, before == nullptr || *before == '\0' ? first : first + ":" + before);
+}
+
+// For programs that open libraries by names in variables of their own; what the user says counts.
+void RunCommand::put_default(const char* name, const fs::path& value) {
+  if (os::environment(name) == nullptr) put(name, value.string());
+}
+
+bool RunCommand::put_sysfs(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder / kSysfs, error)) return false;
+  std::string why;
+  const std::string tree = make_sysfs_tree(why);
+  if (tree.empty()) {
+    fmt::print(stderr, "mrc run: /sys/class/infiniband stays as it is: {}\n", why);
+    return false;
+  }
+  put("MRC_SYSFS_DIR", tree);
+  return true;
+}
+
+void RunCommand::set_up(const fs::path& folder) {
+  std::string preload = preload_ ? (folder / kPreload).string() : "";
+  if (sysfs_ && put_sysfs(folder))
+    preload += (preload.empty() ? "" : ":") + (folder / kSysfs).string();
+  if (!preload.empty()) put_first("LD_PRELOAD", preload);
+  if (!shadow_) return;
+  put_first("LD_LIBRARY_PATH", (folder / "mrc" / "verbs").string());
+  put_default("NCCL_IBVERBS_LIB", folder / kVerbs);
+  put_default("VMRC_LIBIBVERBS_SO", folder / kVerbs);
+  put_default("VMRC_LIBMRC_SO", folder / "libmrc.so");
 }
 
 ExitCode RunCommand::run() {
@@ -88,8 +131,7 @@ ExitCode RunCommand::run() {
     fmt::print(stderr, "mrc run: {} is not beside this program; set MRC_LIBRARY_DIR\n", kPreload);
     return ExitCode::kFailed;
   }
-  if (preload_) put("LD_PRELOAD", (folder / kPreload).string());
-  if (shadow_) put("LD_LIBRARY_PATH", (folder / "mrc" / "verbs").string());
+  set_up(folder);
   if (print_) return ExitCode::kOk;
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
