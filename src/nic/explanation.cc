@@ -78,12 +78,13 @@ const char* reason(core::CompletionStatus status) {
              "key, "
              "and that the peer has not deregistered the memory";
     case kRemoteInvalidRequest:
-      return " found our packets contradictory; check that both ends agree on path MTU and first "
-             "PSN";
+      return " found our packets contradictory; check that both ends agree on path MTU, first PSN "
+             "and dialect";
     case kRemoteOperation:
       return " says that its queue pair failed; look for the cause there";
     case kImmediateLimit:
-      return ": more immediates were in flight than agreed; check max_wimm of both ends";
+      return ": more immediates were in flight than agreed; check max_wimm of both ends, and that "
+             "first_rqmsn of their dialects is the same";
     case kReceiveMissing:
       return ": an immediate found no receive posted; receives must be posted before the sender "
              "starts";

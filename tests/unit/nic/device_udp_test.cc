@@ -99,7 +99,9 @@ TEST_F(DeviceUdpForeign, AnotherDialectIsNoticedByTheFirstImmediate) {
                     .remote_address = to.address(),
                     .remote_key = to.keys().remote}),
             0);
-  EXPECT_NE(a.next_completion().status, core::CompletionStatus::kSuccess);
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kImmediateLimit);
+  EXPECT_NE(a.qp->report().explanation.find("first_rqmsn"), std::string::npos)
+      << a.qp->report().explanation;
 }
 
 class DeviceUdpHeaders : public UdpDevicesTest {

@@ -80,6 +80,33 @@ os::Descriptor plug_in(const std::string& name) {
   return far;
 }
 
+TEST(WireBackend, SpeaksTheDialectOfItsDevice) {
+  node::DeviceConfig one = wire_device("dialect", 1, 1, true);
+  node::DeviceConfig two = wire_device("dialect", 1, 2, false);
+  one.dialect = two.dialect = wire::parse_dialect("card,first_msn=7").dialect;
+  const auto a = must_open(one);
+  const auto b = must_open(two);
+  ASSERT_TRUE(
+      settle({a.get(), b.get()}, [&] { return !(a->free_ports() & b->free_ports()).empty(); }));
+  const Route route{.peer = {.gid = two.planes[0].address}, .entropy = 0x1234'5678};
+  wire::Packet packet = write_packet(1, 64);
+  const auto payload = pattern(64);
+  packet.bth.destination = QpNumber{0x07'0123};  // of another process at the same port
+  send_bytes(*a, route, packet, payload);
+  packet.bth.destination = QpNumber{0x00'0123};
+  send_bytes(*a, route, packet, payload);
+  a->flush();
+  Collector got;
+  ASSERT_TRUE(collect(*b, got, 1));
+  ASSERT_EQ(got.arrived.size(), 1U);
+  EXPECT_TRUE(got.arrived[0].icrc_good);
+  wire::Packet parsed;
+  std::span<const std::byte> data;
+  ASSERT_EQ(wire::parse_transport(got.arrived[0].transport, parsed, data), DropReason::kNone);
+  EXPECT_EQ(static_cast<std::uint32_t>(parsed.bth.destination), 0x123U);
+  EXPECT_EQ(std::get<wire::Write>(parsed.body).msn, 7);  // as it stands on the wire
+}
+
 TEST(WireBackend, CarriesFramesOnEveryCable) {
   for (const bool is_v4 : {false, true}) {
     const Cabled pair(is_v4 ? "both4" : "both6", 2, is_v4);
