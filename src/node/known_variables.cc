@@ -71,6 +71,8 @@ std::string nearest_variable(std::string_view name) {
   std::string best;
   std::size_t least = SIZE_MAX;
   for (const KnownVariable& known : kVariables) {
+    // What our programs set nobody types; MRC_LIB is not MRC_LAB.
+    if (std::string_view(known.meaning).starts_with("set by mrc")) continue;
     const std::size_t steps = distance(name, known.name);
     if (steps > typo_distance(known.name) || steps >= least) continue;
     least = steps;
