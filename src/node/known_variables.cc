@@ -1,9 +1,10 @@
 #include "node/known_variables.h"
 
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -69,7 +70,7 @@ bool is_known_variable(std::string_view name) {
 
 std::string nearest_variable(std::string_view name) {
   std::string best;
-  std::size_t least = SIZE_MAX;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
   for (const KnownVariable& known : kVariables) {
     // What our programs set nobody types; MRC_LIB is not MRC_LAB.
     if (std::string_view(known.meaning).starts_with("set by mrc")) continue;
