@@ -129,7 +129,12 @@ int modify_cc_profile(NodeSnapshot& state, std::uint64_t id, const mrc_ctl_cc_pr
   const auto known = state.cc_profiles.find(id);
   NodeCcProfile profile = known == state.cc_profiles.end() ? NodeCcProfile{} : known->second;
   if ((mask & MRC_CTL_CC_PROFILE_VENDOR_CFG) != 0) {
+    const node::Trimming before = profile.trimming;
     if (const int error = take_vendor_bytes(attr, profile); error != 0) return error;
+    const bool online = profile.state == ProfileState::kOnline;
+    const bool nowhere =
+        profile.state == ProfileState::kInit && (mask & MRC_CTL_CC_PROFILE_STATE) == 0;
+    if (profile.trimming != before && (online || nowhere)) return EINVAL;
   }
   ProfileStep step{};
   const int refused = find_step({.from = profile.state,

@@ -355,6 +355,7 @@ int QueuePair::to_rtr(const Attributes& wanted) {
   settings.max_wimm_dest = wanted.mrc.wimm.max_wimm_dest;
   settings.mpr_dest = wanted.mrc.mpr.mpr_dest;
   settings.dynamic_mpr = (wanted.mrc.cap & MRC_QP_CAP_DYNAMIC_MPR) != 0;
+  settings.peer_tells_service_time = (wanted.mrc.cap & MRC_QP_CAP_SVC_TIME_DEST_UNSUPPORTED) == 0;
   settings.peer_nacks_trims = (wanted.mrc.cap & MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED) == 0;
   if (settings.path_mtu < mtu_bytes(wanted.verbs.path_mtu)) {
     log(LogLevel::kInfo,

@@ -123,6 +123,7 @@ struct QpReadyToReceive {
   bool dynamic_mpr = false;                // both ends agreed: SACKs carry the current MPR
   bool trim_nack = true;                   // answer trimmed packets
   bool peer_nacks_trims = true;            // so does the peer; otherwise ours are not to be trimmed
+  bool peer_tells_service_time = true;     // otherwise stamps come back as they were sent
   std::uint32_t sack_threshold_bytes = 0;  // SACK when more than this arrived since the last one
 };
 

@@ -44,7 +44,7 @@ struct Endpoint::Impl {
   const Qp* find(QpNumber number) const;
   Status attach_peer(Qp& qp);
   static CcGroup& group_for(const QpInit& init, Peer& peer);
-  void attach_controller(Qp& qp);
+  void attach_controller(Qp& qp, const QpInit& init, CcGroup& group);
   static DurationNs base_rtt_ns(const Qp& qp);
   void detach_peer(Qp& qp);
   void leave_live(Qp& qp);

@@ -1,5 +1,6 @@
 // Queue pairs: creation, the way from RESET to RTS, failure, and the work posted to them.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -148,12 +149,13 @@ Status Endpoint::ready_to_send(TimeNs now, QpNumber number, const QpReadyToSend&
   }
   const Status valid = check_rts(rts);
   if (!valid.ok()) return valid;
-  e.attach_controller(*qp);
+  e.attach_controller(*qp, qp->init, *qp->group);
   qp->requester.start(now,
                       {.rts = rts,
                        .path_mtu = qp->rtr.path_mtu,
                        .dynamic_mpr = qp->rtr.dynamic_mpr,
                        .network_trims = qp->init.cc.network_trims,
+                       .peer_tells_service_time = qp->rtr.peer_tells_service_time,
                        .sack_threshold_bytes = qp->rtr.sack_threshold_bytes},
                       e.links_of(*qp));
   qp->state = QpState::kReadyToSend;
@@ -175,29 +177,39 @@ Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& p
     return {ErrorCode::kInvalidArgument, "no EV of the profile uses a port of this endpoint"};
   }
   e.events.set_time(now);
+  // What may run out of memory comes first, and then nothing has changed.
+  QpInit init = qp->init;
+  init.ev_profile = &paths;
+  init.cc = cc;
+  init.cc.network_trims = cc.network_trims && qp->rtr.peer_nacks_trims;
   std::vector<bool> replaced(paths.size());
   for (std::uint16_t i = 0; i < paths.size(); ++i) {
     replaced[i] = !paths.entry(EvIndex{i}).same_path(qp->init.ev_profile->entry(EvIndex{i}));
   }
-  PathSet fresh(paths, path_config(qp->init), e.prng.next64(), *qp);
-  fresh.take_over(*qp->paths, now);
-  *qp->paths = std::move(fresh);
-  qp->init.ev_profile = &paths;
-  qp->init.cc = cc;
-  if (qp->peer == kNoSlot) return {};
-  qp->init.cc.network_trims = cc.network_trims && qp->rtr.peer_nacks_trims;
-  CcGroup& left = *qp->group;
-  if (!left.serves(qp->init)) {
+  std::optional<PathSet> fresh;
+  if (&paths != qp->init.ev_profile) {
+    fresh.emplace(paths, path_config(init), e.prng.next64(), *qp);
+  }
+  CcGroup* group = qp->group;
+  if (group != nullptr && !group->serves(init)) group = &e.group_for(init, e.peers[qp->peer]);
+  if (qp->requester.started()) e.attach_controller(*qp, init, *group);
+
+  if (fresh) {
+    fresh->take_over(*qp->paths, now);
+    *qp->paths = std::move(*fresh);
+  }
+  qp->init = init;
+  if (group == nullptr) return {};
+  if (group != qp->group) {
     e.unpark(*qp);
-    qp->group = &e.group_for(qp->init, e.peers[qp->peer]);
-    ++qp->group->users;
+    CcGroup& left = *std::exchange(qp->group, group);
+    ++group->users;
     --left.users;
     e.scheduler.wake_first(left.waiting);
-    if (qp->requester.started()) e.attach_controller(*qp);
   }
   qp->paths->pace_probes(std::max(e.base_rtt_ns(*qp), e.config.jitter_ns),
                          e.peers[qp->peer].probe_turns);
-  qp->requester.follow(now, e.links_of(*qp), qp->init.cc.network_trims, replaced);
+  qp->requester.follow(now, e.links_of(*qp), init.cc.network_trims, replaced);
   e.apply_ports(*qp);
   e.after_event(*qp);
   return {};
@@ -277,17 +289,16 @@ CcGroup& Endpoint::Impl::group_for(const QpInit& init, Peer& peer) {
 }
 
 // Who only receives needs none.
-void Endpoint::Impl::attach_controller(Qp& qp) {
-  CcGroup& g = *qp.group;
+void Endpoint::Impl::attach_controller(Qp& qp, const QpInit& init, CcGroup& g) {
   if (g.controller) return;
-  const PortMask planes = qp.init.ev_profile->ports() & ports.ours();
+  const PortMask planes = init.ev_profile->ports() & ports.ours();
   const unsigned plane_count = planes.count();
   const wire::Packet full{.bth = {.has_timestamp = true}, .body = wire::Write{}};
   g.controller =
-      make_controller(qp.init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,
-                                   .mtu_bytes = wire::nominal_size(full, qp.rtr.path_mtu),
-                                   .hints = qp.init.hints,
-                                   .seed = prng.next64()});
+      make_controller(init.cc, {.bits_per_second = config.port_bits_per_second * plane_count,
+                                .mtu_bytes = wire::nominal_size(full, qp.rtr.path_mtu),
+                                .hints = init.hints,
+                                .seed = prng.next64()});
   refresh_bandwidth(qp);
 }
 

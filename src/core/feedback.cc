@@ -130,6 +130,8 @@ void Requester::apply_path_mark(TimeNs now, const wire::Sack& sack, EvIndex ev) 
 // serialisation at every hop and must not lower it.
 bool Requester::add_rtt_sample(TimeNs now, TimeNs sent_at, std::uint16_t reflected, bool full_size,
                                AckSample& sample) {
+  const bool as_sent = reflected == ticks_at(sent_at);
+  if (!setup_.peer_tells_service_time && !as_sent) return false;  // of another transmission
   const DurationNs rtt = round_trip(now, sent_at, reflected);
   if (rtt == 0) return false;
   rtt_.add(now, sent_at, rtt);

@@ -138,8 +138,10 @@ void PortStatus::note_told(std::uint32_t peer, TimeNs now) {
 
 bool PortStatus::note_answer(std::uint32_t peer, std::uint16_t id) {
   Peer& told = peers_[peer];
-  const auto ahead = static_cast<std::int16_t>(id - told.id);
-  if (!told.pending || ahead < 0) return false;
+  // Exactly half a circle counts as ahead: what we say with our own ids is old there.
+  constexpr std::uint16_t kHalfCircle = 0x8000;
+  const auto ahead = static_cast<std::uint16_t>(id - told.id);
+  if (!told.pending || ahead > kHalfCircle) return false;
   if (ahead > 0) {
     if (MRC_BUG(kOldForEver)) return false;
     told.id = id;

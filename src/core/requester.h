@@ -47,6 +47,7 @@ struct RequesterSetup {
   std::uint32_t path_mtu = 4096;
   bool dynamic_mpr = false;
   bool network_trims = true;
+  bool peer_tells_service_time = true;
   std::uint32_t sack_threshold_bytes = 0;
 };
 

@@ -47,6 +47,16 @@ Address PeerTable::find_or_lend(const PeerName& name) {
   return {kGuest, next_serial_++};
 }
 
+Address PeerTable::only_one_of(const wire::IpAddress& gid) const {
+  Address found;
+  for (const auto& [name, slot] : index_) {
+    if (name.gid != gid) continue;
+    if (found.high != 0) return {};
+    found = {kResident, slot};
+  }
+  return found;
+}
+
 const PeerName* PeerTable::name_of(const Address& address) const {
   if (address.high == kResident) {
     if (address.low >= entries_.size() || entries_[address.low].users == 0) return nullptr;

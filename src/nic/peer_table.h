@@ -31,6 +31,9 @@ class PeerTable {
   // The address of a peer with users, otherwise a passing one.
   Address find_or_lend(const PeerName& name);
 
+  // The peer with users on that host; Address{} where there is none or more than one.
+  Address only_one_of(const wire::IpAddress& gid) const;
+
   // None for an address never given out or forgotten since.
   const PeerName* name_of(const Address& address) const;
 

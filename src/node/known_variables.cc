@@ -54,10 +54,14 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-// Two letters that changed places are two steps. Among words of three letters two steps apart there
-// are too many others.
-std::size_t typo_distance(std::string_view known) {
-  return known.size() - kPrefix.size() <= 3 ? 1 : 2;
+// A letter too many, too few or wrong, or two that changed places; MRC_ROOT and MRC_HOST are two
+// letters from MRC_PORT and belong to somebody else. Nobody gets the first letter wrong.
+bool is_typo(std::string_view name, std::string_view known) {
+  name.remove_prefix(kPrefix.size());
+  known.remove_prefix(kPrefix.size());
+  if (name.empty() || name.front() != known.front()) return false;
+  const std::size_t steps = distance(name, known);
+  return steps == 1 || (steps == 2 && std::ranges::is_permutation(name, known));
 }
 
 }  // namespace
@@ -75,7 +79,7 @@ std::string nearest_variable(std::string_view name) {
     // What our programs set nobody types; MRC_LIB is not MRC_LAB.
     if (std::string_view(known.meaning).starts_with("set by mrc")) continue;
     const std::size_t steps = distance(name, known.name);
-    if (steps > typo_distance(known.name) || steps >= least) continue;
+    if (!is_typo(name, known.name) || steps >= least) continue;
     least = steps;
     best = known.name;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "nic/engine/engine_pump.h"
 #include "nic/queue_pair.h"
@@ -37,10 +38,13 @@ void deny_paths(PumpState& state, QueuePairImpl& qp, const node::NodeEvProfile& 
 // Paths and congestion settings that were changed while the profiles are online. Where they are
 // more or fewer than before (some can be used now, or no more), the queue pair keeps what it has.
 void follow_profiles(EnginePump& pump, TimeNs at, QueuePairImpl& qp,
-                     const node::NodeSnapshot& snapshot) {
+                     const node::NodeSnapshot& snapshot,
+                     std::vector<std::shared_ptr<PathProfile>>& made) {
+  if (qp.state() == core::QpState::kReset || qp.state() == core::QpState::kError) return;
   std::shared_ptr<PathProfile> paths = qp.e.paths;
   if (paths->from_node) {
     const PathProfileResult now = pump.path_profiles().of_node(snapshot, paths->node_id);
+    made.push_back(now.profile);
     if (now.error == 0 && now.profile->profile.size() == paths->profile.size()) {
       paths = now.profile;
     }
@@ -74,9 +78,11 @@ void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
   ports_enabled_ = snapshot.ports_enabled;
   apply_ports();
   results_.drain_events();
+  // One profile for all that follow it, also where the first of them cannot.
+  std::vector<std::shared_ptr<PathProfile>> made;
   state_.qps.for_each([&](QueuePairImpl& qp) {
     if (!qp.e.paths) return;
-    follow_profiles(*this, state_.now, qp, snapshot);
+    follow_profiles(*this, state_.now, qp, snapshot, made);
     if (!qp.e.paths->from_node) return;
     const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
     if (found != snapshot.ev_profiles.end()) deny_paths(state_, qp, found->second);

@@ -107,7 +107,10 @@ Address PumpReceive::source_of(const Received& received, const wire::Packet& pac
   const Address asked =
       state_.requests.destination_of(static_cast<std::uint16_t>(packet.bth.psn.value()));
   const PeerName* name = state_.peers.name_of(asked);
-  return name != nullptr && name->gid == received.gid ? asked : Address{};
+  if (name != nullptr && name->gid == received.gid) return asked;
+  // Several peers may have been told with one id, and an answer may name one that was never ours
+  // (core/port_status.h): then the host that it comes from says whose it is.
+  return state_.peers.only_one_of(received.gid);
 }
 
 void PumpReceive::place(QueuePairImpl& qp, const core::Placement& placement,

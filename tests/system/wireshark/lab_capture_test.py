@@ -40,7 +40,7 @@ class LabCapture(wireshark_test.DissectorTest):
         self.lab.do("up", "--hosts", "4", "--planes", "1", "--mbps", "100")
         for host in SENDERS:
             self.lab.do("exec", str(host), self.lab.program, "ctl", "cc", "create", "1",
-                        "--algorithm", "none")
+                        "--algorithm", "none", "--trimming", "on")
 
     def incast(self):
         """Three hosts write to one, and nobody holds them back."""

@@ -48,6 +48,18 @@ TEST(Sack, MeasuresTheRoundTripOfTheAnsweredPacketWithoutTheServiceTime) {
   EXPECT_EQ(s.cc.acks[0].rtt_ns, 10'000 - 10 * kTickNs);
 }
 
+TEST(Sack, APeerThatTellsNoServiceTimeReflectsStampsAsTheyWereSent) {
+  Sender s({.peer_tells_service_time = false});
+  s.post(2);
+  const std::vector<TxPacket> packets = s.send(0);
+  wire::Sack sack = s.sack_for(packets[0], 1);
+  sack.timestamp_ticks = static_cast<std::uint16_t>(sack.timestamp_ticks + 10);
+  ASSERT_EQ(s.requester.on_sack(10'000, sack), DropReason::kNone);
+  EXPECT_FALSE(s.requester.rtt().has_sample()) << "of another transmission";
+  ASSERT_EQ(s.sack(10'000, packets[1], 2), DropReason::kNone);
+  EXPECT_EQ(s.requester.rtt().smoothed(), 10'000) << "whatever the peer spent of it";
+}
+
 // A short packet is faster by its serialisation at every hop.
 TEST(Sack, AShortPacketDoesNotLowerTheBaseRoundTrip) {
   Sender s;

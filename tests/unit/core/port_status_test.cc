@@ -193,6 +193,15 @@ TEST(PortStatus, GoesOnBehindAnIdThatThePeerBelieves) {
   EXPECT_EQ(status.deadline(), kNever);
 }
 
+TEST(PortStatus, HalfACircleIsAhead) {
+  Status status;
+  status.announce(0);
+  const auto far = static_cast<std::uint16_t>(status.id(0) + 0x8000);
+  EXPECT_FALSE(status.note_answer(0, static_cast<std::uint16_t>(far + 1)));
+  EXPECT_TRUE(status.note_answer(0, far));
+  EXPECT_EQ(status.id(0), static_cast<std::uint16_t>(far + 1));
+}
+
 TEST(PortStatus, NewNewsStartAnew) {
   Status status;
   status.announce(0);

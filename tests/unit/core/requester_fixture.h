@@ -42,6 +42,7 @@ struct Sender {
     QpReadyToSend rts{.first_psn = kFirstPsn};
     bool dynamic_mpr = false;
     bool network_trims = true;
+    bool peer_tells_service_time = true;
     bool probes = true;
     DurationNs jitter_ns = 0;
     std::uint32_t max_sends = 16;
@@ -58,7 +59,8 @@ struct Sender {
                     {.rts = options.rts,
                      .path_mtu = kPathMtu,
                      .dynamic_mpr = options.dynamic_mpr,
-                     .network_trims = options.network_trims},
+                     .network_trims = options.network_trims,
+                     .peer_tells_service_time = options.peer_tells_service_time},
                     links);
   }
 

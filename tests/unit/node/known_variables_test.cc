@@ -19,8 +19,9 @@ TEST(KnownVariables, SlipsOfThePenAreTakenForWhatWasMeant) {
 }
 
 TEST(KnownVariables, OtherPeoplesVariablesAreLeftAlone) {
-  for (const char* name : {"MRC_HOME", "MRC_LIB", "MRC_LIBDIR", "MRC_LIB_DIR", "MRC_LIB_SO",
-                           "MRC_TEST_RESULTS", "MRC_SOMETHING_ELSE", "MRC_FOO"}) {
+  for (const char* name :
+       {"MRC_HOME", "MRC_LIB", "MRC_LIBDIR", "MRC_LIB_DIR", "MRC_LIB_SO", "MRC_TEST_RESULTS",
+        "MRC_SOMETHING_ELSE", "MRC_FOO", "MRC_ROOT", "MRC_HOST", "MRC_BOOT", "MRC_DEVS"}) {
     EXPECT_EQ(nearest_variable(name), "") << name;
   }
 }

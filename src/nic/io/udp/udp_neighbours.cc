@@ -23,6 +23,7 @@ constexpr DurationNs kTryAgain = 100 * kMillisecondNs;
 constexpr int kLinkBytes = 8 << 20;  // what may wait for a neighbour
 constexpr std::size_t kMaxLinks = 512;
 constexpr unsigned kMaxRounds = 64;
+constexpr unsigned kMostAccepted = 8;  // at a time, whoever comes
 constexpr std::size_t kMaxDatagram = 65'536;
 // Of the BTH, at the beginning of a datagram.
 constexpr std::size_t kNumberOffset = 5;  // top byte of the destination
@@ -74,7 +75,7 @@ bool concerns_everybody(std::span<const std::byte> datagram) {
   return opcode == wire::Opcode::kEndpointRequest && op == wire::EndpointOp::kPortStatusUpdate;
 }
 
-// Whether whoever connected may bind our UDP port too.
+// Whether whoever is at the other end may bind our UDP port too.
 bool is_trusted(int link) {
   ucred peer{};
   socklen_t length = sizeof(peer);
@@ -92,9 +93,20 @@ bool watch(int epoll, int descriptor) {
 }  // namespace
 
 bool choose_by_number(int socket) {
-  std::array<sock_filter, 2> code{};
-  code[0] = {.code = BPF_LD | BPF_B | BPF_ABS, .jt = 0, .jf = 0, .k = kNumberOffset};
-  code[1] = {.code = BPF_RET | BPF_A, .jt = 0, .jf = 0, .k = 0};
+  // What is for the endpoint goes to no position: the kernel takes one by its hash then, so that
+  // one process that does not read keeps repeats on other paths from nobody.
+  constexpr std::uint32_t kNumberMask = 0x00FF'FFFF;
+  constexpr std::uint32_t kNoPosition = 0xFFFF'FFFF;
+  std::array<sock_filter, 6> code{};
+  code[0] = {.code = BPF_LD | BPF_W | BPF_ABS, .jt = 0, .jf = 0, .k = kNumberOffset - 1};
+  code[1] = {.code = BPF_ALU | BPF_AND | BPF_K, .jt = 0, .jf = 0, .k = kNumberMask};
+  code[2] = {.code = BPF_JMP | BPF_JEQ | BPF_K,
+             .jt = 2,
+             .jf = 0,
+             .k = static_cast<std::uint32_t>(kEndpointQp)};
+  code[3] = {.code = BPF_ALU | BPF_RSH | BPF_K, .jt = 0, .jf = 0, .k = 16};
+  code[4] = {.code = BPF_RET | BPF_A, .jt = 0, .jf = 0, .k = 0};
+  code[5] = {.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = kNoPosition};
   const sock_fprog program{.len = static_cast<unsigned short>(code.size()), .filter = code.data()};
   return ::setsockopt(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
 }
@@ -152,6 +164,7 @@ bool UdpNeighbours::reach(unsigned number) {
   const TimeNs now = os::monotonic_now();
   if (other.failed_at != 0 && now - other.failed_at < kTryAgain) return false;
   other.link = make_socket(number, false);
+  if (other.link.valid() && !is_trusted(other.link.get())) other.link.close();
   other.failed_at = other.link.valid() ? 0 : now;
   if (!other.link.valid()) return false;
   const int bytes = kLinkBytes;
@@ -186,7 +199,7 @@ void UdpNeighbours::hand_to(unsigned number, const DatagramOrigin& origin,
 }
 
 void UdpNeighbours::accept_links() {
-  for (;;) {
+  for (unsigned i = 0; i < kMostAccepted; ++i) {
     os::Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!link.valid()) return;
     if (!is_trusted(link.get()) || links_.size() >= kMaxLinks) continue;
@@ -194,7 +207,9 @@ void UdpNeighbours::accept_links() {
   }
 }
 
+// Taken out first: a child of ours may hold the connection too, and then closing is not enough.
 void UdpNeighbours::forget(int link) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link, nullptr);
   std::erase_if(links_, [&](const os::Descriptor& each) { return each.get() == link; });
 }
 

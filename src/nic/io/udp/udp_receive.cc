@@ -201,7 +201,7 @@ unsigned UdpReceiver::take_message(UdpPlane& plane, PortId port, const PlaneMap&
     const auto datagram = rest.first(std::min(segment, rest.size()));
     rest = rest.subspan(datagram.size());
     ++count;
-    if (neighbours_ != nullptr &&
+    if (neighbours_ != nullptr && source.known &&
         !neighbours_->keep({from, port, notes.traffic_byte, notes.flow_label}, datagram)) {
       runs.hand_out();
       continue;
