@@ -183,8 +183,9 @@ Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& p
   init.cc = cc;
   init.cc.network_trims = cc.network_trims && qp->rtr.peer_nacks_trims;
   std::vector<bool> replaced(paths.size());
-  for (std::uint16_t i = 0; i < paths.size(); ++i) {
-    replaced[i] = !paths.entry(EvIndex{i}).same_path(qp->init.ev_profile->entry(EvIndex{i}));
+  for (unsigned i = 0; i < paths.size(); ++i) {
+    const auto ev = static_cast<EvIndex>(i);
+    replaced[i] = !paths.entry(ev).same_path(qp->init.ev_profile->entry(ev));
   }
   std::optional<PathSet> fresh;
   if (&paths != qp->init.ev_profile) {

@@ -34,8 +34,8 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
 }
 
 void PathSet::take_over(const PathSet& before, TimeNs now) {
-  for (std::uint16_t i = 0; i < size(); ++i) {
-    const EvIndex ev{i};
+  for (unsigned i = 0; i < size(); ++i) {
+    const auto ev = static_cast<EvIndex>(i);
     if (!before.profile_->entry(ev).same_path(profile_->entry(ev))) continue;
     if (counts_evs() && before.counts_evs()) counters_[i] = before.counters_[i];
     const bool was_bad = before.health_.standing(ev) == PathStanding::kBad;

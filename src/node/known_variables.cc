@@ -94,7 +94,8 @@ std::string misspelt_variable() {
     const std::string meant = nearest_variable(name);
     // A program with more rights than its caller sees none of them.
     if (meant.empty() || os::environment(name.c_str()) == nullptr) continue;
-    return "environment: there is no variable " + name + "; is " + meant + " meant?";
+    std::string told = "environment: there is no variable ";
+    return told.append(name).append("; is ").append(meant).append(" meant?");
   }
   return {};
 }

@@ -89,11 +89,11 @@ void add_device(const node::DeviceConfig& config, std::uint64_t guid, std::vecto
   entries.push_back({base + "node_type", "1: CA\n"});
   entries.push_back({port + "link_layer", "Ethernet\n"});
   for (int index = 0; index < kGids; ++index) {
-    const std::string number = std::to_string(index);
-    entries.push_back({port + "gids/" + number, gid_text(config.planes.front().address)});
-    entries.push_back({port + "gid_attrs/types/" + number, "RoCE v2\n"});
+    entries.push_back(
+        {fmt::format("{}gids/{}", port, index), gid_text(config.planes.front().address)});
+    entries.push_back({fmt::format("{}gid_attrs/types/{}", port, index), "RoCE v2\n"});
     if (!interface.empty())
-      entries.push_back({port + "gid_attrs/ndevs/" + number, interface + "\n"});
+      entries.push_back({fmt::format("{}gid_attrs/ndevs/{}", port, index), interface + "\n"});
   }
 }
 
