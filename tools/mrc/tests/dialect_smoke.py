@@ -183,12 +183,16 @@ class Detect(Pair):
         for dialect in ("openmrc", "card,first_msn=1,first_rqmsn=1,ack_msn=last,"
                                    "ev_order=high_in_port"):
             with self.subTest(dialect):
-                try:
-                    capture = self.path("lo.pcap", self.captured(dialect))
-                except PermissionError:
-                    self.skipTest("needs a packet socket")
                 config = self.path("found.toml")
-                document, found = self.detect(capture, "--config", config)
+                # How many answers there are is chance: captures until they tell of the stamps.
+                for _ in range(10):
+                    try:
+                        capture = self.path("lo.pcap", self.captured(dialect))
+                    except PermissionError:
+                        self.skipTest("needs a packet socket")
+                    document, found = self.detect(capture, "--config", config)
+                    if found["service_time"] is not None:
+                        break
                 self.assertGreater(document["verified_packets"], 200)
                 self.assertGreater(document["other_frames"], 0)  # the exchange over TCP
                 other = dialect != "openmrc"
