@@ -16,11 +16,6 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::uint16_t kIpv4 = 0x0800;
 constexpr std::uint16_t kIpv6 = 0x86DD;
-constexpr std::uint8_t kNextUdp = 17;
-constexpr std::uint8_t kNextIpv6 = 41;
-constexpr std::uint8_t kNextRouting = 43;
-constexpr std::size_t kUdpLength = 8;
-constexpr std::size_t kIpv6Length = 40;
 
 // Behind the link's header; empty when it is none that we know or carries something else.
 Bytes ip_of_ethernet(Bytes frame) {
@@ -54,67 +49,34 @@ Bytes ip_of(const CapturedFrame& frame) {
 }
 
 struct Ip {
+  wire::IpHeader fields;
   Bytes header;
   Bytes payload;  // cut to what the header says, or to what was captured
   bool cut = false;
-  std::uint8_t next = 0;
-  std::uint16_t label = 0;
-  wire::IpAddress source;
-  wire::IpAddress destination;
 };
 
-bool read_v4(Bytes bytes, Ip& ip) {
-  ByteReader reader(bytes);
-  const std::uint8_t version = reader.u8();
-  reader.skip(1);
-  const std::size_t length = reader.u16();
-  reader.skip(2);
-  const std::uint16_t fragment = reader.u16();
-  reader.skip(1);
-  ip.next = reader.u8();
-  reader.skip(2);
-  ip.source = wire::ipv4_address(reader.u32());
-  ip.destination = wire::ipv4_address(reader.u32());
-  if (reader.failed() || version != 0x45 || (fragment & 0x3FFF) != 0 || length < 20) return false;
-  ip.header = bytes.first(20);
-  ip.cut = length > bytes.size();
-  ip.payload = bytes.first(ip.cut ? bytes.size() : length).subspan(20);
-  return true;
-}
-
-bool read_v6(Bytes bytes, Ip& ip) {
-  ByteReader reader(bytes);
-  const std::uint32_t first = reader.u32();
-  const std::size_t length = reader.u16();
-  ip.next = reader.u8();
-  reader.skip(1);
-  const std::uint64_t source_high = reader.u64();
-  ip.source = wire::ipv6_address(source_high, reader.u64());
-  const std::uint64_t destination_high = reader.u64();
-  ip.destination = wire::ipv6_address(destination_high, reader.u64());
-  if (reader.failed() || first >> 28 != 6) return false;
-  ip.label = static_cast<std::uint16_t>(first);
-  ip.header = bytes.first(kIpv6Length);
-  ip.cut = length > bytes.size() - kIpv6Length;
-  ip.payload = bytes.subspan(kIpv6Length);
-  if (!ip.cut) ip.payload = ip.payload.first(length);
-  return true;
-}
-
+// The capture of a sender may show headers before the card has filled in their checksum.
 bool read_ip(Bytes bytes, Ip& ip) {
-  if (bytes.empty()) return false;
-  return std::to_integer<unsigned>(bytes[0]) >> 4 == 4 ? read_v4(bytes, ip) : read_v6(bytes, ip);
+  const DropReason refused = wire::parse_ip_header(bytes, ip.fields);
+  if (refused != DropReason::kNone && refused != DropReason::kBadIpChecksum) return false;
+  ip.header = bytes.first(ip.fields.length());
+  ip.payload = bytes.subspan(ip.header.size());
+  ip.cut = ip.fields.payload_length > ip.payload.size();
+  if (!ip.cut) ip.payload = ip.payload.first(ip.fields.payload_length);
+  return true;
 }
 
 // A routing header of any length, as long as IPv6 follows it.
 bool skip_routing(Ip& outer) {
-  if (outer.next != kNextRouting) return outer.next == kNextIpv6;
+  if (outer.fields.next_header != wire::kNextHeaderRouting) {
+    return outer.fields.next_header == wire::kNextHeaderIpv6;
+  }
   ByteReader reader(outer.payload);
-  outer.next = reader.u8();
+  outer.fields.next_header = reader.u8();
   const std::size_t length = (std::size_t{reader.u8()} + 1) * 8;
   if (reader.failed() || length > outer.payload.size()) return false;
   outer.payload = outer.payload.subspan(length);
-  return outer.next == kNextIpv6;
+  return outer.fields.next_header == wire::kNextHeaderIpv6;
 }
 
 bool icrc_fits(Bytes ip, Bytes udp, Bytes transport, std::uint32_t sent) {
@@ -126,8 +88,8 @@ bool icrc_fits(Bytes ip, Bytes udp, Bytes transport, std::uint32_t sent) {
 }
 
 // As wire::Srv6Icrc::kOuter has it.
-std::array<std::byte, kIpv6Length> without_destination(Bytes header) {
-  std::array<std::byte, kIpv6Length> covered;
+std::array<std::byte, wire::kIpv6HeaderLength> without_destination(Bytes header) {
+  std::array<std::byte, wire::kIpv6HeaderLength> covered;
   std::memcpy(covered.data(), header.data(), 24);
   std::memset(covered.data() + 24, 0xFF, 16);
   return covered;
@@ -146,21 +108,23 @@ Seen look_at(const CapturedFrame& frame, SeenPacket& out) {
   Ip outer;
   if (!read_ip(ip_of(frame), outer)) return Seen::kOther;
   Ip ip = outer;
-  if (!outer.source.is_v4 && outer.next != kNextUdp) {
+  if (!outer.fields.source.is_v4 && outer.fields.next_header != wire::kNextHeaderUdp) {
     out.tunnel = true;
-    if (!skip_routing(outer) || !read_ip(outer.payload, ip) || ip.source.is_v4) return Seen::kOther;
+    if (!skip_routing(outer) || !read_ip(outer.payload, ip)) return Seen::kOther;
+    if (ip.fields.source.is_v4) return Seen::kOther;
   }
-  if (ip.next != kNextUdp || ip.payload.size() < kUdpLength) return Seen::kOther;
-  const Bytes udp = ip.payload.first(kUdpLength);
+  if (ip.fields.next_header != wire::kNextHeaderUdp || ip.payload.size() < wire::kUdpHeaderLength)
+    return Seen::kOther;
+  const Bytes udp = ip.payload.first(wire::kUdpHeaderLength);
   ByteReader reader(udp);
   out.source_port = reader.u16();
   out.destination_port = reader.u16();
   const std::size_t udp_length = reader.u16();
-  out.source = ip.source;
-  out.destination = ip.destination;
-  out.inner_label = ip.label;
-  out.outer_label = outer.label;
-  const Bytes datagram = ip.payload.subspan(kUdpLength);
+  out.source = ip.fields.source;
+  out.destination = ip.fields.destination;
+  out.inner_label = static_cast<std::uint16_t>(ip.fields.flow_label);
+  out.outer_label = static_cast<std::uint16_t>(outer.fields.flow_label);
+  const Bytes datagram = ip.payload.subspan(wire::kUdpHeaderLength);
   if (!begins_like_mrc(datagram)) return Seen::kUdp;
   out.transport = datagram;
   out.whole = frame.whole && !outer.cut && !ip.cut && udp_length == ip.payload.size() &&

@@ -1,5 +1,7 @@
 #include "nic/peer_table.h"
 
+#include <iterator>
+
 #include "base/assert.h"
 
 namespace mrc::nic {
@@ -48,13 +50,11 @@ Address PeerTable::find_or_lend(const PeerName& name) {
 }
 
 Address PeerTable::only_one_of(const wire::IpAddress& gid) const {
-  Address found;
-  for (const auto& [name, slot] : index_) {
-    if (name.gid != gid) continue;
-    if (found.high != 0) return {};
-    found = {kResident, slot};
-  }
-  return found;
+  const auto first = index_.lower_bound({.gid = gid, .process = 0});
+  if (first == index_.end() || first->first.gid != gid) return {};
+  const auto second = std::next(first);
+  const bool alone = second == index_.end() || second->first.gid != gid;
+  return alone ? Address{kResident, first->second} : Address{};
 }
 
 const PeerName* PeerTable::name_of(const Address& address) const {

@@ -49,9 +49,9 @@ DropReason parse_ipv4(std::span<const std::byte> bytes, IpHeader& out) {
   out.flow_label = 0;
   if (first != kIpv4FirstByte || (fragment & kFragmentBits) != 0) return DropReason::kBadIpHeader;
   if (total_length < kIpv4HeaderLength) return DropReason::kBadIpHeader;
-  if (checksum != ipv4_checksum(bytes.first(kIpv4HeaderLength))) return DropReason::kBadIpChecksum;
   out.payload_length = static_cast<std::uint16_t>(total_length - kIpv4HeaderLength);
-  return DropReason::kNone;
+  const bool sound = checksum == ipv4_checksum(bytes.first(kIpv4HeaderLength));
+  return sound ? DropReason::kNone : DropReason::kBadIpChecksum;
 }
 
 DropReason parse_ipv6(std::span<const std::byte> bytes, IpHeader& out) {

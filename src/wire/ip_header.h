@@ -38,7 +38,8 @@ struct IpHeader {
 };
 
 // Decodes the header at the start of `bytes`; the version nibble decides which. The payload length
-// is what the header says, which may be more than there is.
+// is what the header says, which may be more than there is. `out` is complete with kBadIpChecksum
+// too.
 [[nodiscard]] DropReason parse_ip_header(std::span<const std::byte> bytes, IpHeader& out);
 // Returns the length of the header, or 0 if it does not fit. IPv4: id 0, don't fragment, and an IP
 // payload of at most 65,515 bytes, so that the total length holds it.
