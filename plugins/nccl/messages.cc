@@ -112,7 +112,8 @@ MessageBytes encode(const Message& message) {
   writer.put(message.immediates);
   writer.put(static_cast<std::uint16_t>(message.window));
   writer.put(message.capabilities);
-  static_assert(16 + 16 + 24 + 8 + Message::kNameBytes + 8 <= Message::kBytes);
+  writer.put(message.dialect);
+  static_assert(16 + 16 + 24 + 8 + Message::kNameBytes + 8 + 8 == Message::kBytes);
   return out;
 }
 
@@ -151,6 +152,7 @@ std::optional<Message> decode_message(std::span<const std::byte, Message::kBytes
   if (window > UINT8_MAX) return std::nullopt;
   message.window = static_cast<std::uint8_t>(window);
   message.capabilities = reader.get<std::uint32_t>();
+  message.dialect = reader.get<std::uint64_t>();
   return message;
 }
 

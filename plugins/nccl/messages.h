@@ -52,6 +52,7 @@ struct Message {
   std::uint8_t window = 0;         // packets out of order (MPR)
   std::uint16_t immediates = 0;    // under way to it
   std::uint32_t capabilities = 0;  // enum mrc_device_cap; bits that we do not know are no fault
+  std::uint64_t dialect = 0;       // openmrc_dialect.h
   std::uint64_t messages_received = 0;  // bye: whole messages that reached the sender of this
   std::string name;                     // host and device, for logs; printable
 };

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "log.h"
+#include "openmrc_dialect.h"
 #include "random.h"
 
 namespace mrc::nccl {
@@ -104,6 +105,7 @@ Message QueuePair::introduction() const {
   message.window = window_;
   message.immediates = immediates(info, max_receives_);
   message.capabilities = info.capabilities;
+  static_cast<void>(openmrc_query_dialect(adapter_->mrc(), &message.dialect));
   message.name = info.name + " of " + host_name();
   return message;
 }
@@ -163,6 +165,13 @@ int QueuePair::to_ready_to_send(const Agreement& agreed) {
 }
 
 int QueuePair::connect(const Message& peer) {
+  std::array<char, 256> why{};
+  const int stranger =
+      openmrc_compare_dialect(adapter_->mrc(), peer.dialect, why.data(), why.size());
+  if (stranger != 0) {
+    log_warning("%s: %s: %s", adapter_->info().name.c_str(), peer.name.c_str(), why.data());
+    return stranger;
+  }
   remote_ring_ = peer.ring_address;
   remote_ring_key_ = peer.ring_key;
   for (unsigned i = 0; i < max_receives_; ++i) {

@@ -170,7 +170,7 @@ int take_fields(EvChange& change) {
   if (raw(op.op) != MRC_CTL_EV_FIELDS_OP_MODIFY_FIELDS || profile.mode == EvMode::kAuto)
     return EINVAL;
   if (op.fields == nullptr || op.field_count < 1) return EINVAL;
-  if (static_cast<std::size_t>(op.field_count) > node::kMaxFormatFields) return E2BIG;
+  if (static_cast<std::size_t>(op.field_count) > node::kMaxFormatFields) return EINVAL;
   std::vector<wire::EvField> fields;
   fields.reserve(static_cast<std::size_t>(op.field_count));
   for (int i = 0; i < op.field_count; ++i) {
@@ -183,7 +183,7 @@ int take_fields(EvChange& change) {
   }
   if (const node::EvFormatProfile* format = format_of(change.state, profile); format != nullptr) {
     const Status checked = wire::check_ev_profile({format->kind, format->field_widths}, fields);
-    if (!checked.ok()) return checked.code() == ErrorCode::kTooLong ? E2BIG : EINVAL;
+    if (!checked.ok()) return EINVAL;
   }
   profile.fields = std::move(fields);
   if (profile.state != ProfileState::kOnline) return 0;

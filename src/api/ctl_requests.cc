@@ -147,7 +147,10 @@ MRC_API_EXPORT int mrc_ctl_poll_ev_event(mrc_cq* ev_cq, int num_entries,
       [&] {
         if (!valid(ev_cq) || ev_cq->ev_events == nullptr) return EINVAL;
         if (num_entries < 0 || (ev_event == nullptr && num_entries > 0)) return EINVAL;
-        return mrc::api::poll_events(*ev_cq, num_entries, ev_event, count);
+        const int error = mrc::api::poll_events(*ev_cq, num_entries, ev_event, count);
+        // As with any queue: who asked for an event is told, polled or not.
+        if (count > 0 && ev_cq->armed.exchange(false)) ev_cq->was_polled.add_one();
+        return error;
       },
       [](int error) { return -error; });
 }

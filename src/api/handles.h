@@ -18,6 +18,7 @@
 #include "api/queue_pair.h"
 #include "mrc.h"
 #include "nic/device.h"
+#include "os/event_descriptor.h"
 
 namespace mrc::api {
 
@@ -107,6 +108,8 @@ struct mrc_cq {
 
   // EV events. Those taken from the channel and not yet acknowledged keep the queue alive.
   std::unique_ptr<mrc::node::NodeState::Listener> ev_events;
+  std::atomic<bool> armed{false};       // an event for the channel was asked for
+  mrc::os::EventDescriptor was_polled;  // that event, if the program polled before it took it
   std::mutex mutex;
   std::condition_variable acknowledged;
   unsigned unacknowledged = 0;

@@ -17,10 +17,15 @@
 namespace mrc::api {
 namespace {
 
+// Which source of a channel is ready: the queue's address, and in its lowest bit whether it is
+// `was_polled`. None stands for work completions.
+constexpr std::uint64_t kWasPolled = 1;
+std::uint64_t source_of(const mrc_cq* cq) { return reinterpret_cast<std::uintptr_t>(cq); }
+
 // A source that nobody has asked to be told about stays in the set without any event.
 int watch_source(const mrc_comp_channel& channel, int operation, int descriptor, unsigned events,
-                 mrc_cq* cq) {
-  epoll_event event{.events = events, .data = {.ptr = cq}};
+                 std::uint64_t source) {
+  epoll_event event{.events = events, .data = {.u64 = source}};
   return epoll_ctl(channel.epoll_fd, operation, descriptor, &event) == 0 ? 0 : errno;
 }
 
@@ -36,7 +41,7 @@ int create_channel(mrc_context* context, mrc_comp_channel*& out) {
   made->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   if (made->epoll_fd < 0) return errno;
   const int watching =
-      watch_source(*made, EPOLL_CTL_ADD, made->work->descriptor(), EPOLLIN, nullptr);
+      watch_source(*made, EPOLL_CTL_ADD, made->work->descriptor(), EPOLLIN, source_of(nullptr));
   if (watching != 0) return watching;
   out = made.release();
   return 0;
@@ -91,8 +96,13 @@ int take_event(mrc_comp_channel& channel, mrc_cq*& out) {
     const int count = epoll_wait(channel.epoll_fd, &ready, 1, 0);
     if (count < 0) return errno;
     if (count == 0) return EAGAIN;
-    if (ready.data.ptr == nullptr) continue;
-    out = static_cast<mrc_cq*>(ready.data.ptr);
+    if (ready.data.u64 == source_of(nullptr)) continue;
+    const bool polled = (ready.data.u64 & kWasPolled) != 0;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
+    auto* const cq = reinterpret_cast<mrc_cq*>(ready.data.u64 & ~kWasPolled);
+    // One event for each request, whoever of the two finds it.
+    if (polled ? cq->was_polled.take_one() != 0 : !cq->armed.exchange(false)) continue;
+    out = cq;
     const std::lock_guard cq_lock(out->mutex);
     ++out->unacknowledged;
     return 0;
@@ -119,11 +129,22 @@ int get_cq_event(mrc_comp_channel* channel, mrc_cq** cq, void** cq_context) {
 void end_ev_events(mrc_cq& cq) {
   if (cq.channel != nullptr) {
     const std::lock_guard lock(cq.channel->mutex);
-    static_cast<void>(
-        watch_source(*cq.channel, EPOLL_CTL_DEL, cq.ev_events->descriptor(), 0, nullptr));
+    for (const int source : {cq.ev_events->descriptor(), cq.was_polled.fd()})
+      static_cast<void>(watch_source(*cq.channel, EPOLL_CTL_DEL, source, 0, source_of(nullptr)));
   }
   std::unique_lock lock(cq.mutex);
   cq.acknowledged.wait(lock, [&] { return cq.unacknowledged == 0; });
+}
+
+int join_channel(mrc_cq& cq) {
+  const int opened = cq.was_polled.open();
+  if (opened != 0) return opened;
+  if (fcntl(cq.was_polled.fd(), F_SETFL, O_NONBLOCK) < 0) return errno;
+  const int error = watch_source(*cq.channel, EPOLL_CTL_ADD, cq.ev_events->descriptor(),
+                                 EPOLLONESHOT, source_of(&cq));
+  if (error != 0) return error;
+  return watch_source(*cq.channel, EPOLL_CTL_ADD, cq.was_polled.fd(), EPOLLIN,
+                      source_of(&cq) | kWasPolled);
 }
 
 int destroy_cq(mrc_cq* cq) {
@@ -143,8 +164,9 @@ int request_notification(mrc_cq* cq, bool solicited_only) {
   if (!valid(cq)) return EINVAL;
   if (cq->work != nullptr) return cq->work->request_notification(solicited_only);
   if (cq->channel == nullptr) return 0;
+  cq->armed = true;
   return watch_source(*cq->channel, EPOLL_CTL_MOD, cq->ev_events->descriptor(),
-                      EPOLLIN | EPOLLONESHOT, cq);
+                      EPOLLIN | EPOLLONESHOT, source_of(cq));
 }
 
 }  // namespace
@@ -156,11 +178,8 @@ int create_ev_event_queue(mrc_context* context, int cqe, void* cq_context,
   std::unique_ptr<mrc_cq> made = make_cq(context, cq_context, channel);
   made->ev_events = context->device->node().listen(static_cast<std::size_t>(cqe));
   if (made->ev_events == nullptr) return errno;
-  if (channel != nullptr) {
-    const int error = watch_source(*channel, EPOLL_CTL_ADD, made->ev_events->descriptor(),
-                                   EPOLLONESHOT, made.get());
-    if (error != 0) return error;
-  }
+  const int error = channel == nullptr ? 0 : join_channel(*made);
+  if (error != 0) return error;
   out = made.release();
   return 0;
 }

@@ -24,9 +24,14 @@ constexpr std::uint32_t kPsnMask = 0xff'ffff;
 constexpr std::uint32_t kMaxQpNumber = 0xff'ffff;
 // 4.096 us * 2^t of verbs is 1.024 us * 2^(t+2) of MRC.
 constexpr unsigned kTimeoutShift = 2;
-// Verbs programs count on a few seconds of patience, and a processor that others use needs them:
-// with the usual time-out of 67 ms these are two more seconds.
-constexpr unsigned kPatience = 4;
+constexpr DurationNs kTimeoutUnit = 1'024;
+// Verbs timers are those of cards, which are never away. A process that waits for a processor is:
+// OCP's benchmark (time-out 7, 14 retries) would give a peer up after 7 ms. So all retries
+// together, whatever their number, last this long at least.
+constexpr DurationNs kPatience = 2 * kSecondNs;
+
+// Of a verbs queue pair: its RNR retry count for "until a receive is posted".
+constexpr std::uint8_t kForEver = 7;
 
 struct Step {
   ibv_qp_state from;
@@ -61,6 +66,27 @@ bool has(int mask, int bit) { return (mask & bit) != 0; }
 
 std::uint8_t at_most(unsigned value, std::uint8_t limit) {
   return static_cast<std::uint8_t>(std::min<unsigned>(value, limit));
+}
+
+// How many doubling retries last as long as `count` linear ones, and kPatience at least: n of them
+// are 2^(n+1) - 2 linear ones.
+unsigned doublings_for(unsigned count, unsigned timeout) {
+  const std::uint64_t least = static_cast<std::uint64_t>(kPatience / (kTimeoutUnit << timeout)) + 1;
+  return static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(count, least) + 1)) - 1;
+}
+
+// The upper six bits of a traffic class; ECN, the other two, is the protocol's own.
+std::uint8_t dscp_of(const ibv_ah_attr& ah) { return ah.grh.traffic_class >> 2; }
+
+// Data that carries the mark of trimmed packets would be taken for such at the other end.
+bool may_mark_data(const nic::Device& device, std::uint8_t dscp) {
+  const wire::DscpMap& map = device.config().dscp;
+  if (dscp != map.trimmed && dscp != map.trimmed_last_hop) return true;
+  log(LogLevel::kError,
+      "ah_attr.grh.traffic_class %u is DSCP %u, which on %s marks trimmed packets (`dscp` of its "
+      "configuration)",
+      dscp << 2, dscp, device.config().name.c_str());
+  return false;
 }
 
 }  // namespace
@@ -159,22 +185,21 @@ int QueuePair::check_masks(const QpChange& change, ibv_qp_state from, ibv_qp_sta
 // MRC's own timers follow those of verbs, as long as the program does not set both.
 void QueuePair::merge_timers(const QpChange& change, Attributes& into) {
   const ibv_qp_attr& attr = *change.verbs;
+  if (has(change.verbs_mask, IBV_QP_TIMEOUT)) {
+    into.verbs.timeout = attr.timeout;
+    if (attr.timeout > 0)
+      into.mrc.timeout = at_most(attr.timeout + kTimeoutShift, core::kMaxTimeout);
+  }
   if (has(change.verbs_mask, IBV_QP_RETRY_CNT)) {
     into.verbs.retry_cnt = attr.retry_cnt;
     const std::uint8_t linear = at_most(attr.retry_cnt, core::kMaxLinearRetries);
     into.mrc.retry.linear_cnt = linear;
-    // n doublings wait as long as 2^(n+1) - 2 linear retries.
-    const auto doublings = static_cast<unsigned>(std::bit_width(attr.retry_cnt - linear + 1U)) - 1;
-    into.mrc.retry.exp_cnt = at_most(std::max(kPatience, doublings), core::kMaxExponentialRetries);
+    const unsigned doublings = doublings_for(attr.retry_cnt - linear, into.mrc.timeout);
+    into.mrc.retry.exp_cnt = at_most(doublings, core::kMaxExponentialRetries - 1);
   }
-  if (!has(change.verbs_mask, IBV_QP_TIMEOUT)) return;
-  into.verbs.timeout = attr.timeout;
-  if (attr.timeout > 0) {
-    into.mrc.timeout = at_most(attr.timeout + kTimeoutShift, core::kMaxTimeout);
-  } else {
-    // In verbs a timer of 0 never gives up.
-    into.mrc.retry.exp_cnt = core::kMaxExponentialRetries;
-  }
+  // In verbs a timer of 0 never gives up.
+  const bool for_ever = has(change.verbs_mask, IBV_QP_TIMEOUT) && attr.timeout == 0;
+  if (for_ever) into.mrc.retry.exp_cnt = core::kMaxExponentialRetries;
 }
 
 int QueuePair::merge_verbs(const QpChange& change, Attributes& into) const {
@@ -204,6 +229,7 @@ int QueuePair::merge_verbs(const QpChange& change, Attributes& into) const {
     const ibv_ah_attr& ah = attr.ah_attr;
     if (ah.is_global == 0 || ah.grh.sgid_index >= kGidCount) return EINVAL;
     if (address_of(ah.grh.dgid) == wire::IpAddress{}) return EINVAL;
+    if (!may_mark_data(*device_, dscp_of(ah))) return EINVAL;
     to.ah_attr = ah;
     into.has_peer = true;
   }
@@ -348,6 +374,7 @@ int QueuePair::to_rtr(const Attributes& wanted) {
   settings.remote_qp = pair_->number();
   if (wanted.has_peer) {
     peer.gid = address_of(wanted.verbs.ah_attr.grh.dgid);
+    if (dscp_of(wanted.verbs.ah_attr) != 0) peer.dscp = dscp_of(wanted.verbs.ah_attr);
     settings.remote_qp = QpNumber{wanted.verbs.dest_qp_num};
   }
   settings.first_psn = Psn{wanted.verbs.rq_psn};
@@ -373,6 +400,7 @@ int QueuePair::to_rts(const Attributes& wanted) {
   settings.timeout = wanted.mrc.timeout;
   settings.linear_retries = wanted.mrc.retry.linear_cnt;
   settings.exponential_retries = wanted.mrc.retry.exp_cnt;
+  settings.waits_for_resources = dialect_ == Dialect::kVerbs && wanted.verbs.rnr_retry == kForEver;
   return pair_->to_rts(settings);
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "api/plane_news.h"
 #include "api/qp_registry.h"
 #include "api/raw_value.h"
 
@@ -194,6 +195,7 @@ int post_receives(QueuePair& pair, ibv_recv_wr* first, ibv_recv_wr** bad) {
 
 int poll_completions(nic::Device& device, nic::CompletionQueue& queue, int count, ibv_wc* out) {
   if (count < 0 || (count > 0 && out == nullptr)) return -EINVAL;
+  if (device.planes().watches()) tell_plane_news(device);
   int given = 0;
   while (given < count) {
     std::array<nic::WorkCompletion, kPollBatch> done;

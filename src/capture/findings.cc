@@ -152,7 +152,10 @@ std::vector<Finding> DialectFinder::findings() const {
       finding.note = note_on(field.name);
     } else {
       finding.verdict = Verdict::kContradicted;
-      finding.note = "packets show more than one: two dialects, or damage";
+      finding.note =
+          field.name.starts_with("first_")
+              ? "connections begin with more than one: two dialects, or first packets not captured"
+              : "packets show more than one: two dialects, or damage";
     }
     findings.push_back(std::move(finding));
   }

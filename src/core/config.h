@@ -143,6 +143,9 @@ struct QpReadyToSend {
   std::uint8_t timeout = 8;  // 1.024 us * 2^timeout
   std::uint8_t linear_retries = kMaxLinearRetries;
   std::uint8_t exponential_retries = 12;
+  // A peer that answers that it has no receive for us, or no memory, is waited for; otherwise that
+  // counts as any other try.
+  bool waits_for_resources = false;
 };
 
 enum class QpState : std::uint8_t { kReset, kInit, kReadyToReceive, kReadyToSend, kError };

@@ -117,8 +117,8 @@ class Endpoint {
   Status ready_to_receive(QpNumber qp, const QpReadyToReceive& rtr);
   Status ready_to_send(TimeNs now, QpNumber qp, const QpReadyToSend& rts);
   // From INIT to RTS: the profiles that it was set up with have other values now. There are as many
-  // EVs as before; those that stayed the same keep what is known of them. The profile given before
-  // must live until this returns.
+  // EVs as before; those that stayed the same keep what is known of them, but for denials, of which
+  // the new profile is to be told again. The profile given before must live until this returns.
   Status follow_profiles(TimeNs now, QpNumber qp, const EvProfile& paths, const CcProfile& cc);
   Status fail_qp(TimeNs now, QpNumber qp);  // -> ERROR; everything outstanding is flushed
   Status reset_qp(QpNumber qp);             // -> RESET; outstanding work is forgotten

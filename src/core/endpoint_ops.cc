@@ -98,7 +98,10 @@ bool Endpoint::Impl::next_endpoint_request(TimeNs now, PortMask free_ports, TxPa
 // The queue pairs take turns. With `any_path` each of their paths has its turn, good or bad, since
 // nobody knows which of them still work, and news that a port is back must arrive.
 EvIndex Endpoint::Impl::choose_status_ev(PortMask free_ports, Peer& peer, bool any_path) {
-  for (std::uint32_t tries = std::min(peer.users, kStatusLookahead); tries > 0; --tries) {
+  // With all ports free nothing will bring another chance.
+  const bool all = free_ports == ports.ours() && !MRC_BUG(kAnswersWaitForEver);
+  for (std::uint32_t tries = all ? peer.users : std::min(peer.users, kStatusLookahead); tries > 0;
+       --tries) {
     const std::uint32_t last = peer.status_qp;
     peer.status_qp = last == kNoSlot ? peer.first_qp : qps[last]->of_peer.next;
     if (peer.status_qp == kNoSlot) peer.status_qp = peer.first_qp;
@@ -115,7 +118,11 @@ bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket&
   for (std::uint32_t peer = due.next(0); peer != kNoSlot; peer = due.next(peer + 1)) {
     out = {};
     out.ev = choose_status_ev(free_ports, peers[peer], ports.told_before(peer));
-    if (out.ev == kNoEv) continue;
+    if (out.ev == kNoEv) {
+      // No queue pair has a way to it. That may change with a port or a profile.
+      if (free_ports == ports.ours()) ports.note_told(peer, now);
+      continue;
+    }
     address(*qps[peers[peer].status_qp], out);
     if (MRC_BUG(kStatusOnAnyPath)) out.entropy = prng.next32();
     ports.note_told(peer, now);

@@ -238,8 +238,12 @@ void Endpoint::Impl::queue_answer(TimeNs now, const Arrival& arrival, const wire
     entry.qp.incarnation = qp.incarnation;
     entry.qp.slot = qp.slot;
     entry.qp.psn = answer.psn;
-    const auto* write = std::get_if<wire::Write>(&packet.body);
-    if (write != nullptr && packet.bth.has_timestamp) entry.timestamp = write->timestamp;
+    if (const auto* probe = std::get_if<wire::Probe>(&packet.body)) {
+      entry.timestamp = probe->timestamp;  // a refused one
+    } else if (const auto* write = std::get_if<wire::Write>(&packet.body);
+               write != nullptr && packet.bth.has_timestamp) {
+      entry.timestamp = write->timestamp;
+    }
     entry.entropy = arrival.entropy;
     entry.arrived_at = now;
     if (entry.kind == kNak) {

@@ -92,6 +92,13 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
       } else if (build_control(now, free_ports, entry, out)) {
         line.pop();
         return true;
+      } else if (free_ports == ports.ours() && !MRC_BUG(kAnswersWaitForEver)) {
+        // There is no way out for it: its queue pair has paths on ports that are down only, or all
+        // of them are denied. 384 of these would leave no room for anybody's. Whoever waits for the
+        // answer asks again.
+        ++counters.control_dropped;
+        if (entry.kind == ControlEntry::Kind::kAck) qps[entry.qp.slot]->ack_queued = false;
+        line.pop();
       } else {
         line.defer();
         --tries;
@@ -277,13 +284,18 @@ SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, Tx
   SendOutcome outcome = qp.requester.next_probe(now, free_ports, {qp.config.number, remote}, out);
   if (outcome != SendOutcome::kSent) {
     const bool probe_waits = outcome == SendOutcome::kNoPath;
-    outcome = qp.requester.next_data(now, free_ports, remote, spray_quantum, out);
+    const bool others_wait = scheduler.jumps(qp.slot, qp.group->waiting) &&
+                             qp.requester.wants_to_send() && !MRC_BUG(kWokenGoesLast);
+    outcome = others_wait ? SendOutcome::kWindowClosed
+                          : qp.requester.next_data(now, free_ports, remote, spray_quantum, out);
     // A probe that waits for its port keeps the queue pair in the round.
     if (probe_waits && outcome != SendOutcome::kSent) return SendOutcome::kNoPath;
     if (outcome != SendOutcome::kSent) return outcome;
   }
   address(qp, out);
-  scheduler.charge(std::max<std::uint32_t>(out.payload_length, 1));
+  // A question is not what a turn is for, nor is its place in the line lost with it.
+  const bool data = wire::is_write(out.packet.bth.opcode);
+  if (data) scheduler.charge(wire::nominal_size(out.packet, out.payload_length));
   return outcome;
 }
 
@@ -300,12 +312,12 @@ unsigned Endpoint::Impl::continue_run(TimeNs now, PortMask free_ports, unsigned 
   const bool has_turn = qp.config.number == first.local_qp && used > 0;
   if (!has_turn || !(qp.paths->planes_in_use() - free_ports).empty()) return 0;
   const std::uint32_t left = kTurnBytes * spray_quantum - 1 - used;
-  most =
-      std::min({most, left / std::max(first.payload_length, 1U), qp.paths->may_stay(free_ports)});
+  const std::uint32_t each = wire::nominal_size(first.packet, first.payload_length);
+  most = std::min({most, left / each, qp.paths->may_stay(free_ports)});
   const unsigned count = most == 0 ? 0 : qp.requester.continue_run(now, first, most);
   if (count == 0) return 0;
   qp.paths->stay(count);
-  scheduler.charge(count * first.payload_length);
+  scheduler.charge(count * each);
   for (unsigned i = 0; i < count; ++i)
     scheduler.wake_first(qp.group->waiting);
   return count;

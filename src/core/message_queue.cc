@@ -59,6 +59,11 @@ std::uint64_t MessageQueue::acknowledged_by(std::uint32_t messages_done,
   return count;
 }
 
+bool MessageQueue::may_end_at(std::uint64_t number, std::uint32_t messages_done) const {
+  const std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
+  return count <= number - completed_ || MRC_BUG(kBelievesOldRefusals);
+}
+
 std::uint64_t MessageQueue::complete(std::uint64_t count) {
   count = std::min(count, refused_ - completed_);
   for (std::uint64_t m = completed_; m < completed_ + count; ++m) {

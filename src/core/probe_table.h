@@ -85,6 +85,24 @@ class ProbeTable {
     return asked == 0 && !MRC_BUG(kLatenessDelaysQuestions) ? 0 : asked + lateness_;
   }
 
+  template <typename Which>
+  bool any_waits(Which&& which) const {
+    for (unsigned i = 0; i < kMost; ++i) {
+      if (evs_[i] == kNoEv) continue;
+      if (which(Probe{.id = ids_[i], .ev = evs_[i], .sent_at = sent_at_[i]})) return true;
+    }
+    return false;
+  }
+
+  // "I have failed" for a probe of which nothing is known, since its path was abandoned or it was
+  // given up as unanswered. It may be an earlier connection's: only the second one is believed,
+  // when the stamp in it, so old, left after the first one came.
+  bool believes_refusal(TimeNs now, DurationNs stamp_age) {
+    const bool second = now >= doubted_at_ && stamp_age <= now - doubted_at_;
+    if (!second) doubted_at_ = now;
+    return second;
+  }
+
   // Nothing is concluded of the probes on these paths any more.
   template <typename Which>
   void forget(Which&& which) {
@@ -136,6 +154,7 @@ class ProbeTable {
   std::array<TimeNs, kMost> sent_at_{};
   std::array<std::uint16_t, kMost> ids_{};
   std::array<EvIndex, kMost> evs_;  // kNoEv: free
+  TimeNs doubted_at_ = kNever;      // a refusal that was not believed
   std::uint16_t last_id_ = 0x7FFF;  // the first is 0 with a limit of 0x8000
   std::uint8_t lateness_ = 0;
   std::bitset<kRemembered> answered_;  // by age

@@ -79,7 +79,7 @@ SendOutcome Requester::next_probe(TimeNs now, PortMask free_ports, const Ends& e
   ++links_.counters->probes_sent;
   if (checks_path) {  // a question about an abandoned path says nothing about the work in hand
     activity_at_ = now;
-    retry_.note_question();
+    retry_.note_question(now);
   }
   return SendOutcome::kSent;
 }

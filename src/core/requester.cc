@@ -76,7 +76,7 @@ Status Requester::post(TimeNs now, const SendRequest& request) {
   if (request.uses_receive() && setup_.rts.max_wimm == 0) {
     return {ErrorCode::kUnsupported, "peer accepts no immediates"};
   }
-  if (!messages_.any_unfinished()) retry_.note_first_work(now);
+  if (!messages_.any_unfinished()) retry_.note_progress(now);
   messages_.post(request);
   return {};
 }
@@ -344,8 +344,9 @@ Requester::Outcome Requester::expire_retry(TimeNs now) {
   const bool waits = wants_to_send() && !under_way && !MRC_BUG(kWaitingNeverAsks);
   if (waits && !awaiting_feedback()) tail_probe_due_ = true;
   const bool nothing_out = window_->oldest() == window_->next() && !messages_.any_unacknowledged();
-  const RetryPolicy::Outcome outcome =
-      retry_.expire(now, {.heard_at = heard_at_, .waits = waits, .nothing_out = nothing_out});
+  const RetryPolicy::Outcome outcome = retry_.expire(
+      now,
+      {.heard_at = heard_at_, .waits = waits, .under_way = under_way, .nothing_out = nothing_out});
   if (outcome == RetryPolicy::Outcome::kNoTry) return {};
   ++links_.counters->timeouts;
   if (outcome == RetryPolicy::Outcome::kGiveUp) {

@@ -1,15 +1,16 @@
 // The last resort of a queue pair whose work does not move: when to send again what got no answer,
 // and when to give up (docs/adr/0008).
 //
-// Owns the retry counter and the clock of the retry timer. An interval begins with progress, or
-// with the expiry of the one before. With timeout 8 (262 us), 7 linear and 3 exponential tries it
-// lasts 262 us seven times, then 524 us, 1.05 ms and 2.1 ms; 5.8 ms without progress end a queue
-// pair. Only an interval in which something was sent and nothing came back counts as a try. A queue
-// pair that waits for its turn asks less and less often while the peer answers: with 4,096 of them
-// and 262 us each, all asking every time would be 15 million packets a second. In a doubled
-// interval the work keeps its room in the congestion window for the time of a linear one only:
-// queue pairs to one peer share that window, and one whose peer is gone and which tries for ever,
-// 32 s apart, must not keep the others from sending. Never sends, never looks at packets.
+// Owns the retry counter and the clock of the retry timer. An interval begins with progress or with
+// the expiry of the one before, and anew with the first that is sent in it. With timeout 8 (262
+// us), 7 linear and 3 exponential tries it lasts 262 us seven times, then 524 us, 1.05 ms and 2.1
+// ms; 5.8 ms without progress end a queue pair. Only an interval in which something was sent and
+// nothing came back counts as a try. A queue pair that waits for its turn asks less and less often
+// while the peer answers: with 4,096 of them and 262 us each, all asking every time would be 15
+// million packets a second. In a doubled interval the work keeps its room in the congestion window
+// for the time of a linear one only: queue pairs to one peer share that window, and one whose peer
+// is gone and which tries for ever, 32 s apart, must not keep the others from sending. Never sends,
+// never looks at packets.
 #pragma once
 
 #include <algorithm>
@@ -32,6 +33,7 @@ class RetryPolicy {
   struct Standing {
     TimeNs heard_at = 0;       // last feedback
     bool waits = false;        // something is ready to be sent and waits for the window
+    bool under_way = false;    // some of its data is
     bool nothing_out = false;  // nothing of its own is sent and unanswered
   };
   enum class Outcome : std::uint8_t {
@@ -44,27 +46,33 @@ class RetryPolicy {
   explicit RetryPolicy(const QpReadyToSend& rts)
       : timeout_(rts.timeout), linear_(rts.linear_retries), exponential_(rts.exponential_retries) {}
 
+  // What was sent before is no try of what is still to be done, unless it is under way.
   void note_progress(TimeNs now) {
-    interval_began_ = now;
+    interval_began_ = room_since_ = now;
     tries_ = waits_ = 0;
     gave_room_ = false;
+    if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = answered_ = false;
   }
-  // Work comes to an idle queue pair; what was sent for earlier work is no try of this.
-  void note_first_work(TimeNs now) {
-    note_progress(now);
-    if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = false;
+  // A question about the work in hand has left, or data. The first of an interval begins it: what
+  // left 1 us before its end, since a port came up then, would otherwise have that long for its
+  // answer. So does the first data when the question was answered: it was our turn that was waited
+  // for. That turn has come, and with it the usual interval.
+  void note_question(TimeNs now) {
+    if (!asked_) begin(now);
+    asked_ = true;
   }
-  // A question about the work in hand has left, or data. The turn that was waited for has come, and
-  // with it the usual interval.
-  void note_question() { asked_ = true; }
   void note_data(TimeNs now) {
+    if (!asked_ || (!sent_data_ && answered_)) begin(now);
     asked_ = sent_data_ = true;
     if (waits_ == 0 || MRC_BUG(kWaitOutlivesTheTurn)) return;
     waits_ = 0;
-    interval_began_ = now;
+    interval_began_ = room_since_ = now;
   }
   // The peer is there: what is to be sent again need not wait for the end of the interval.
-  void note_heard() { gave_room_ = false; }
+  void note_heard() {
+    gave_room_ = false;
+    answered_ = asked_;
+  }
 
   std::uint8_t tries() const { return tries_; }
 
@@ -75,7 +83,7 @@ class RetryPolicy {
   TimeNs room_ends(const Pace& pace) const {
     const bool doubled = tries_ > 0 && tries_ >= linear_ && waits_ == 0;
     if (!doubled || gave_room_ || MRC_BUG(kBackoffHoldsTheWindow)) return kNever;
-    return interval_began_ + base_ns(pace);
+    return room_since_ + base_ns(pace);
   }
   void give_room() { gave_room_ = true; }
   bool gave_room() const { return gave_room_; }
@@ -91,9 +99,10 @@ class RetryPolicy {
   // The interval is over; the next begins now.
   Outcome expire(TimeNs now, const Standing& standing) {
     const bool heard = standing.heard_at > interval_began_;
-    const bool asked = std::exchange(asked_, false);
+    const bool asked = std::exchange(asked_, false) || standing.under_way;
     const bool sent_data = std::exchange(sent_data_, false);
-    interval_began_ = now;
+    answered_ = false;
+    interval_began_ = room_since_ = now;
     gave_room_ = false;
     if (!asked) return Outcome::kNoTry;
     if (standing.waits && heard && !sent_data) {
@@ -113,6 +122,10 @@ class RetryPolicy {
   static constexpr unsigned kMaxBackoffShift = 20;
   static constexpr std::uint8_t kMaxWaitShift = 8;
 
+  void begin(TimeNs now) {
+    if (!MRC_BUG(kTriesBeginUnasked)) interval_began_ = now;
+  }
+
   // As many waits of the base length as there are linear tries, then one doubling per exponential
   // try.
   DurationNs interval_ns(const Pace& pace) const {
@@ -124,6 +137,7 @@ class RetryPolicy {
   }
 
   TimeNs interval_began_ = 0;
+  TimeNs room_since_ = 0;  // the same, but for what was sent in it
   std::uint8_t timeout_ = 0;
   std::uint8_t linear_ = 0;
   std::uint8_t exponential_ = 0;
@@ -132,6 +146,7 @@ class RetryPolicy {
   std::uint8_t waits_ = 0;
   bool asked_ = false;
   bool sent_data_ = false;
+  bool answered_ = false;  // something came back since
   bool gave_room_ = false;
 };
 

@@ -3,7 +3,9 @@
 //
 // Owns, for each slot of the queue pair table, whether it is in the round or in a line, and how
 // much of its turn it has used. A queue pair is in the round, in one line, or in neither; the round
-// and the lines keep the order in which their members came. Every step takes constant time except
+// and the lines keep the order in which their members came. Who was woken and had to wait on keeps
+// its place: a packet of 4 kB needs more room than the next of 8 bytes, which would go first for
+// ever. Every step takes constant time except
 // remove(), which is for queue pairs that end. Knows slots only: never asks a queue pair anything.
 #pragma once
 
@@ -13,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/fixed_array.h"
+#include "base/planted_bug.h"
 #include "base/ring.h"
 #include "core/slot.h"
 
@@ -36,6 +39,11 @@ class Scheduler {
   std::uint32_t at(std::size_t i) const { return round_.at(i); }
   bool is_active(std::uint32_t slot) const { return turns_[slot].active; }
   bool is_parked(std::uint32_t slot) const { return turns_[slot].parked; }
+  // Whether a turn of it would begin before those who wait in this line.
+  bool jumps(std::uint32_t slot, const Line& line) const {
+    const Turn& turn = turns_[slot];
+    return line.head != kNoSlot && !turn.woken && turn.used_bytes == 0;
+  }
 
   void activate(std::uint32_t slot) {
     Turn& turn = turns_[slot];
@@ -54,26 +62,30 @@ class Scheduler {
   void end_turn() {
     Turn& turn = turns_[front()];
     turn.active = false;
+    if (turn.used_bytes > 0) turn.woken = false;
     turn.used_bytes = 0;
     round_.pop_front();
   }
 
   // --- Lines
 
-  // To the end of the line; not while in the round.
+  // To the end of the line, or back to its head after a turn that came to nothing; not while in the
+  // round.
   void park(std::uint32_t slot, Line& line) {
     Turn& turn = turns_[slot];
     MRC_ASSERT(!turn.active && !turn.parked);
+    const bool first = std::exchange(turn.woken, false) && !MRC_BUG(kWokenGoesLast);
     turn.parked = true;
-    turn.next = kNoSlot;
-    turn.previous = line.tail;
-    (line.tail == kNoSlot ? line.head : turns_[line.tail].next) = slot;
-    line.tail = slot;
+    turn.previous = first ? kNoSlot : line.tail;
+    turn.next = first ? line.head : kNoSlot;
+    (turn.previous == kNoSlot ? line.head : turns_[turn.previous].next) = slot;
+    (turn.next == kNoSlot ? line.tail : turns_[turn.next].previous) = slot;
   }
   // Out of the line, wherever it stands, and into the round. Nothing when it is in no line.
   void unpark(std::uint32_t slot, Line& line) {
     Turn& turn = turns_[slot];
     if (!turn.parked) return;
+    turn.woken = turn.previous == kNoSlot;
     (turn.previous == kNoSlot ? line.head : turns_[turn.previous].next) = turn.next;
     (turn.next == kNoSlot ? line.tail : turns_[turn.next].previous) = turn.previous;
     turn.parked = false;
@@ -102,6 +114,7 @@ class Scheduler {
     std::uint32_t used_bytes = 0;
     bool active = false;
     bool parked = false;
+    bool woken = false;  // came from the head of a line and has sent no data since
   };
 
   Ring<std::uint32_t> round_;

@@ -272,6 +272,8 @@ int DeviceImpl::grant(QpSetup& setup) const {
   if (setup.max_inline > limits_.max_inline) return EINVAL;
   setup.max_sends = std::max(setup.max_sends, 1U);
   setup.max_send_buffers = std::max(setup.max_send_buffers, 1U);
+  // As cards do: a known plug-in asks for 64 bytes and then posts up to 512.
+  if (setup.max_inline > 0) setup.max_inline = limits_.max_inline;
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "core/endpoint.h"
 #include "core/work.h"
 #include "nic/io/backend.h"
+#include "nic/plane_watch.h"
 #include "node/config.h"
 #include "node/node_state.h"
 
@@ -137,6 +139,9 @@ struct QpProfiles {
 // INIT -> RTR as a program says it; the device adds what it knows.
 struct QpPeer {
   wire::IpAddress gid;
+  // Of data that switches may not trim; without it the device's. What can be trimmed keeps the
+  // device's code points, since switches know it by them.
+  std::optional<std::uint8_t> dscp;
   core::QpReadyToReceive settings;  // `remote` is filled in by the device
 };
 
@@ -240,7 +245,7 @@ struct DeviceLimits {
   unsigned max_regions = 65'536;
   unsigned max_sends = 16'384;
   unsigned max_buffers = 16;
-  unsigned max_inline = 256;
+  unsigned max_inline = 512;
   std::uint16_t max_immediates = 1'024;
   std::uint8_t max_window_units = 255;
 };
@@ -298,6 +303,8 @@ class Device {
                                 std::vector<EndpointAnswer>& answers) = 0;
 
   virtual DeviceReport report() = 0;
+  // For whoever can tell people of planes that fell silent.
+  virtual PlaneWatch& planes() = 0;
 };
 
 }  // namespace mrc::nic

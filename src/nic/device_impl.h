@@ -42,6 +42,7 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
   int endpoint_requests(std::span<const EndpointRequest> requests, DurationNs timeout_ns,
                         std::vector<EndpointAnswer>& answers) override;
   DeviceReport report() override;
+  PlaneWatch& planes() override { return group_->planes; }
 
   EngineGroup& group() { return *group_; }
   bool in_child() const { return fork_guard_.in_child(); }

@@ -32,7 +32,8 @@ QueuePairImpl::QueuePairImpl(std::shared_ptr<DeviceImpl> device, const QpSetup& 
       receive_cq_(static_cast<CompletionQueueImpl*>(setup.receive_cq)),
       sends_(setup.max_sends),
       send_pieces_(std::size_t{setup.max_sends} * setup.max_send_buffers),
-      inline_data_(std::size_t{setup.max_sends} * setup.max_inline),
+      inline_data_(std::make_unique_for_overwrite<std::byte[]>(std::size_t{setup.max_sends} *
+                                                               setup.max_inline)),
       receives_(setup.max_receives),
       receive_pieces_(std::size_t{setup.max_receives} * setup.max_receive_buffers) {}
 
@@ -153,6 +154,7 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
   if (!address.ok()) return os::errno_of(address.status());
   settings.remote = address.value();
   e.remote = name;
+  e.dscp = peer.dscp;
   e.remote_address = address.value();
   e.connected = true;
   const Status done = pump.endpoint().ready_to_receive(number_, settings);
@@ -235,6 +237,9 @@ void QueuePairImpl::forget_work() {
 
 void QueuePairImpl::disconnect() {
   if (!e.connected) return;
+  for (const PortId port : e.silent_planes)
+    device_->group().planes.forget(e.remote.gid, port);
+  e.silent_planes = {};
   engine_->pump().peers().release(e.remote_address);
   e.connected = false;
 }

@@ -135,6 +135,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
 
   struct EngineSide {
     PeerName remote;
+    std::optional<std::uint8_t> dscp;  // QpPeer::dscp
     Address remote_address;
     bool connected = false;
     bool remote_writes = true;
@@ -151,6 +152,7 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
     std::vector<HeldByte> held;  // room for a whole window; only with last_byte_last
     TimeNs last_heard = 0;
     PortId last_heard_port = kNoPort;
+    PortMask silent_planes;                // told to the device's PlaneWatch
     bool peer_takes_header_check = false;  // as its last packet said
     bool failing_on_request = false;
     core::CompletionStatus failure = core::CompletionStatus::kSuccess;
@@ -184,8 +186,8 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
   os::SpinLock post_lock_;
   std::uint32_t waiting_ = 0;  // posted since the engine was last called
   std::vector<SendSlot> sends_;
-  std::vector<Buffer> send_pieces_;     // max_send_buffers a slot
-  std::vector<std::byte> inline_data_;  // max_inline a slot
+  std::vector<Buffer> send_pieces_;           // max_send_buffers a slot
+  std::unique_ptr<std::byte[]> inline_data_;  // max_inline a slot
   std::vector<ReceiveSlot> receives_;
   std::vector<Buffer> receive_pieces_;
   std::atomic<std::uint64_t> sends_posted_{0};

@@ -64,7 +64,7 @@ void QueuePairImpl::fill_send(const SendWork& work, std::uint32_t length) {
           .signaled = work.signaled || setup_.signal_all};
   Buffer* pieces = &send_pieces_[std::size_t{index} * setup_.max_send_buffers];
   if (work.inline_data) {
-    std::byte* copy = inline_data_.data() + std::size_t{index} * setup_.max_inline;
+    std::byte* copy = inline_data_.get() + std::size_t{index} * setup_.max_inline;
     pieces[slot.pieces++] = {.address = copy, .length = length, .key = 0};
     for (const Buffer& buffer : work.buffers) {
       if (buffer.length == 0) continue;

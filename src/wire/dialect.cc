@@ -1,5 +1,7 @@
 #include "wire/dialect.h"
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 
 namespace mrc::wire {
@@ -93,6 +95,28 @@ unsigned distance(const Dialect& a, const Dialect& b) {
 // What each end decides for itself.
 bool is_private(const DialectField& field) {
   return field.name == "window" || field.name == "service_time" || field.name == "unknown_nak";
+}
+
+constexpr std::uint64_t kCodeVersion = 1;
+constexpr unsigned kVersionShift = 60;
+// A number as it is; a choice by its place among the choices, of which no field has more than four.
+unsigned code_width(const DialectField& field) {
+  return field.choices.empty() ? static_cast<unsigned>(std::bit_width(field.max)) : 2;
+}
+std::uint64_t code_of(const DialectField& field, std::uint16_t value) {
+  if (field.choices.empty()) return value;
+  const auto found =
+      std::find_if(field.choices.begin(), field.choices.end(),
+                   [&](const DialectChoice& choice) { return choice.value == value; });
+  return static_cast<std::uint64_t>(found - field.choices.begin());
+}
+std::optional<std::uint16_t> value_of(const DialectField& field, std::uint64_t code) {
+  if (!field.choices.empty()) {
+    if (code >= field.choices.size()) return std::nullopt;
+    return field.choices[code].value;
+  }
+  if (code < field.min || code > field.max) return std::nullopt;
+  return static_cast<std::uint16_t>(code);
 }
 
 // One "field=value".
@@ -214,6 +238,35 @@ DialectText dialect_text(const Dialect& dialect) {
     text.append(dialect_value(dialect, field).view());
   }
   return text;
+}
+
+// The version of the code in the top four bits, then the fields from bit 0 on, in the order of the
+// list.
+std::uint64_t dialect_code(const Dialect& dialect) {
+  std::uint64_t code = kCodeVersion << kVersionShift;
+  unsigned at = 0;
+  for (const DialectField& field : kFields) {
+    if (is_private(field)) continue;
+    code |= code_of(field, field.get(dialect)) << at;
+    at += code_width(field);
+  }
+  return code;
+}
+
+std::optional<Dialect> dialect_of_code(std::uint64_t code) {
+  if (code >> kVersionShift != kCodeVersion) return std::nullopt;
+  std::uint64_t rest = code & ((std::uint64_t{1} << kVersionShift) - 1);
+  Dialect dialect;
+  for (const DialectField& field : kFields) {
+    if (is_private(field)) continue;
+    const unsigned width = code_width(field);
+    const std::optional<std::uint16_t> value = value_of(field, rest & ((1U << width) - 1));
+    if (!value) return std::nullopt;
+    field.set(dialect, *value);
+    rest >>= width;
+  }
+  if (rest != 0) return std::nullopt;
+  return dialect;
 }
 
 const DialectField* first_conflict(const Dialect& a, const Dialect& b) {

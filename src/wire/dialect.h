@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -142,6 +143,11 @@ struct DialectParse {
 [[nodiscard]] DialectParse parse_dialect(std::string_view text);
 using DialectText = ShortText<512>;
 [[nodiscard]] DialectText dialect_text(const Dialect& dialect);
+
+// The fields that two ends must agree in, as one number for set-up messages; never 0, which stands
+// for ends that say nothing. None comes back from a number that is no such code.
+[[nodiscard]] std::uint64_t dialect_code(const Dialect& dialect);
+[[nodiscard]] std::optional<Dialect> dialect_of_code(std::uint64_t code);
 
 // The first field in which two ends would not understand each other; null when they would. What
 // an end decides for itself (window, stamps, unknown NAKs) does not count.

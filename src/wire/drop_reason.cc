@@ -41,6 +41,8 @@ const char* drop_reason_name(DropReason reason) {
       return "wrong_source";
     case kBadPort:
       return "bad_port";
+    case kPortOff:
+      return "port_off";
     case kDuplicate:
       return "duplicate";
     case kOutOfWindow:

@@ -30,6 +30,7 @@ enum class DropReason : std::uint8_t {
   kQpNotReady,         // queue pair in a state that takes no such packet
   kWrongSource,        // not from the queue pair's peer
   kBadPort,            // arrived on a port this endpoint does not have
+  kPortOff,            // arrived on a port that a controller has turned off
   kDuplicate,          // already received, not placed again
   kOutOfWindow,        // beyond the receive window, answered with a NACK
   kFarOutOfWindow,     // further than twice the window away, not answered

@@ -82,7 +82,9 @@ void Checker::check_write_arrival(Host& host, const Received& received) {
   if (received.result.drop == DropReason::kDuplicate) {
     End& end = world_.model.end(*to);
     if (whole) ++end.duplicates_arrived;
-    if (flow.first_message_done()) end.duplicates.on_cause(world_.stage.now);
+    if (flow.first_message_done() && host.can_answer(end)) {
+      end.duplicates.on_cause(world_.stage.now);
+    }
   }
   const bool live = world_.model.end(*to).state == EndState::kLive &&
                     !world_.model.connection(to->connection).doomed();

@@ -176,7 +176,10 @@ void Checker::on_feedback(Host& host, EndRef to, const Received& received) {
   if (received.packet.bth.opcode == wire::Opcode::kNack) check_nack_taken(host, to, received);
   if (received.result.drop != DropReason::kNone) return;
   if (received.packet.bth.opcode == wire::Opcode::kProbe) {
-    if (world_.model.incoming(to).first_message_done()) end.probes.on_cause(world_.stage.now);
+    const bool has_ack = world_.model.incoming(to).first_message_done();
+    if (has_ack && world_.hosts[end.host]->can_answer(end)) {
+      end.probes.on_cause(world_.stage.now);
+    }
     return;
   }
   end.last_heard = host.clock();

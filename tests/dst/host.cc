@@ -82,10 +82,13 @@ void Host::make_profiles() {
     const std::uint32_t size = std::max(swarm.ports, random_.logarithmic(1, most));
     std::vector<core::EvEntry> entries(size);
     const auto salt = static_cast<std::uint32_t>(random_.bits());
+    // A window of the ports, one of them at least.
+    const unsigned first = swarm.narrow_profiles ? random_.below(swarm.ports) : 0;
+    const unsigned ports = swarm.narrow_profiles ? random_.between(1, swarm.ports) : swarm.ports;
     for (std::uint32_t n = 0; n < size; ++n) {
       // Odd multiples of distinct numbers are distinct modulo 2^32.
       entries[n].entropy = (n + 1) * 0x9E37'79B1 + salt;
-      const unsigned plane = n < swarm.ports ? n : random_.below(swarm.ports);
+      const unsigned plane = (first + (n < ports ? n : random_.below(ports))) % swarm.ports;
       entries[n].port = PortId{static_cast<std::uint8_t>(plane + 1)};
     }
     auto profile = core::EvProfile::create(entries);
@@ -93,6 +96,16 @@ void Host::make_profiles() {
               profile.status().what());
     profiles_.push_back(std::make_unique<core::EvProfile>(std::move(profile).value()));
   }
+}
+
+bool Host::can_answer(const End& end) const {
+  const core::EvProfile& profile = *end.init.ev_profile;
+  for (unsigned i = 0; i < profile.size(); ++i) {
+    const auto ev = static_cast<std::uint16_t>(i);
+    const bool allowed = !end.denied.contains(ev);
+    if (allowed && ports_up_.contains(profile.port(EvIndex{ev}))) return true;
+  }
+  return false;
 }
 
 DurationNs Host::longest_answer_queue_ns() const {

@@ -34,6 +34,8 @@ class Host : private test::EngineWorld {
   test::SeededKeys& keys() { return keys_; }
   TimeNs clock() const;
   PortMask ports_up() const { return ports_up_; }
+  // Whether a queue pair of this host has a path that is allowed and whose port is up.
+  bool can_answer(const End& end) const;
   // For how long no port has gone down or come up.
   DurationNs ports_steady_ns() const;
   const std::vector<std::unique_ptr<core::EvProfile>>& profiles() const { return profiles_; }

@@ -53,6 +53,7 @@ struct Swarm {
 
   // Retries end: then a queue pair may fail with kRetryExceeded, and hosts may crash.
   bool retries_limited = false;
+  bool narrow_profiles = false;  // have EVs on some of the ports only
   DeadForEver dead_for_ever = DeadForEver::kNothing;
   bool heals() const { return dead_for_ever == DeadForEver::kNothing; }
 

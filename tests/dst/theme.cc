@@ -8,8 +8,8 @@ namespace mrc::dst {
 namespace {
 
 constexpr std::array<const char*, kThemeCount> kNames = {
-    "any",    "one-path", "some-paths",   "last-port",  "idle",     "many-qps",
-    "stalls", "windows",  "software-nic", "bottleneck", "dialects", "controller"};
+    "any",     "one-path",     "some-paths", "last-port", "idle",       "many-qps", "stalls",
+    "windows", "software-nic", "bottleneck", "dialects",  "controller", "narrow"};
 
 void switch_on(Swarm& swarm, Fault fault, std::uint32_t rate) {
   swarm.faults[fault] = {true, rate};
@@ -110,6 +110,21 @@ void make_controller(Random& random, Swarm& swarm) {
   if (random.one_in(2)) switch_on(swarm, Fault::kLoss, random.logarithmic(500, 300'000));
 }
 
+// Queue pairs that have no way out for a while, beside others that do, to the same peer and to
+// others.
+void make_narrow(Random& random, Swarm& swarm) {
+  swarm.faults[Fault::kAllButOneDead] = {};
+  swarm.dead_for_ever = DeadForEver::kNothing;
+  swarm.narrow_profiles = true;
+  swarm.ports = std::max(swarm.ports, 2U);
+  swarm.hosts = random.between(2, 4);
+  swarm.connections = random.between(8, 48);
+  swarm.most_evs = 32;
+  switch_on(swarm, Fault::kPortDown, random.between(4, 40));
+  if (random.one_in(3)) switch_on(swarm, Fault::kLoss, random.logarithmic(500, 300'000));
+  if (random.one_in(3)) switch_on(swarm, Fault::kEvDenied, random.between(1, 12));
+}
+
 }  // namespace
 
 const char* theme_name(Theme theme) { return kNames[static_cast<std::size_t>(theme)]; }
@@ -157,6 +172,8 @@ void apply_theme(Swarm& swarm) {
       return draw_dialect(random, swarm);
     case Theme::kController:
       return make_controller(random, swarm);
+    case Theme::kNarrow:
+      return make_narrow(random, swarm);
   }
 }
 

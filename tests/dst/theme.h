@@ -25,8 +25,9 @@ enum class Theme : std::uint8_t {
   kBottleneck,   // many hosts and paths, one queue in the middle that is too slow for them
   kDialects,     // packets as bytes, in another dialect than ours
   kController,   // profiles that change under queue pairs in use
+  kNarrow,       // queue pairs with paths on some ports only, and these come and go
 };
-inline constexpr unsigned kThemeCount = 12;
+inline constexpr unsigned kThemeCount = 13;
 // Those that mixed_seed() goes round: its seeds keep their themes.
 inline constexpr unsigned kMixedThemeCount = 10;
 

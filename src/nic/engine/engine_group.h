@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "nic/async_events.h"
+#include "nic/plane_watch.h"
 #include "nic/region_table.h"
 #include "node/node_state.h"
 
@@ -43,6 +44,7 @@ struct EngineGroup {
   std::unique_ptr<node::NodeState> node;
   std::shared_ptr<AsyncHub> async = std::make_shared<AsyncHub>();
   RegionTable regions;  // looking keys up needs no lock
+  PlaneWatch planes;
   std::vector<std::unique_ptr<Engine>> engines;
 };
 

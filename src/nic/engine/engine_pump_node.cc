@@ -76,6 +76,7 @@ void EnginePump::apply_ports() {
 void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
   state_.now = os::monotonic_now();
   ports_enabled_ = snapshot.ports_enabled;
+  state_.gate.set(ports_enabled_, state_.now);
   apply_ports();
   results_.drain_events();
   // One profile for all that follow it, also where the first of them cannot.

@@ -17,6 +17,11 @@ unsigned PumpReceive::run(unsigned budget) {
 void PumpReceive::on_dropped(DropReason reason) { state_.endpoint->count_drop(reason); }
 
 void PumpReceive::on_received(const Received& received) {
+  if (!state_.gate.takes(received.port, state_.now)) {
+    for (unsigned i = 0; i < received.run; ++i)
+      on_dropped(DropReason::kPortOff);
+    return;
+  }
   Received rest = received;
   for (;;) {
     const unsigned taken = take(rest);

@@ -152,11 +152,13 @@ void PumpResults::drain_events() {
             {.kind = event.ok ? AsyncKind::kPortActive : AsyncKind::kPortError,
              .port = event.port});
         break;
-      // Reports show the state of planes and of the peer's ports to whoever asks. Answers to a
-      // controller's requests end in EndpointRequests, refused writes in the drop counters.
-      case core::EventKind::kEvFloorReached:
       case core::EventKind::kPlaneLost:
       case core::EventKind::kPlaneBack:
+        on_plane(event);
+        break;
+      // Reports show the state of paths and of the peer's ports to whoever asks. Answers to a
+      // controller's requests end in EndpointRequests, refused writes in the drop counters.
+      case core::EventKind::kEvFloorReached:
       case core::EventKind::kRemotePorts:
       case core::EventKind::kEndpointAnswer:
       case core::EventKind::kAccessRefused:
@@ -177,6 +179,21 @@ void PumpResults::on_qp_error(const core::Event& event) {
     qp->e.explanation.clear();
   }
   state_.group.async->publish({.kind = AsyncKind::kQpFatal, .qp = qp});
+}
+
+void PumpResults::on_plane(const core::Event& event) {
+  QueuePairImpl* const qp = state_.qps.find(event.qp);
+  if (qp == nullptr || !qp->e.connected) return;
+  const bool lost = event.kind == core::EventKind::kPlaneLost;
+  PortMask& silent = qp->e.silent_planes;
+  if (lost == silent.contains(event.port)) return;
+  silent = lost ? silent.with(event.port) : silent.without(event.port);
+  PlaneWatch& planes = state_.group.planes;
+  if (lost) {
+    planes.lost(qp->e.remote.gid, event.port, state_.now);
+  } else {
+    planes.back(qp->e.remote.gid, event.port);
+  }
 }
 
 // SKIP is not reported: load balancing passes over a path for one turn and takes it in the next.

@@ -37,6 +37,7 @@ class PumpResults {
   void deliver(CompletionQueueImpl& cq, const CompletionEntry& entry);
   void on_overrun(CompletionQueueImpl& cq);
   void on_qp_error(const core::Event& event);
+  void on_plane(const core::Event& event);
   void on_ev_state(const core::Event& event);
 
   PumpState& state_;

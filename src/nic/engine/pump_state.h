@@ -8,6 +8,7 @@
 #include "core/endpoint.h"
 #include "nic/endpoint_requests.h"
 #include "nic/engine/engine_group.h"
+#include "nic/engine/port_gate.h"
 #include "nic/engine/qp_table.h"
 #include "nic/io/backend.h"
 #include "nic/peer_table.h"
@@ -30,6 +31,7 @@ struct PumpState {
   QpTable qps;
   PeerTable peers;
   EndpointRequests requests;
+  PortGate gate;
   std::uint64_t packets_under_way = 0;  // of sends taken and not completed
 
   // Of the round.

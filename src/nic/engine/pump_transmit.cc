@@ -73,11 +73,12 @@ void PumpTransmit::send(const core::TxPacket& tx) {
   }
   QueuePairImpl* qp = state_.qps.find(tx.local_qp);
   MRC_ASSERT(qp != nullptr);
-  const Route route{.peer = qp->e.remote,
-                    .port = tx.port,
-                    .entropy = tx.entropy,
-                    .srv6 = qp->e.paths->srv6_of(tx.ev),
-                    .peer_takes_header_check = qp->e.peer_takes_header_check};
+  Route route{.peer = qp->e.remote,
+              .port = tx.port,
+              .entropy = tx.entropy,
+              .srv6 = qp->e.paths->srv6_of(tx.ev),
+              .peer_takes_header_check = qp->e.peer_takes_header_check};
+  if (tx.traffic_class == core::TrafficClass::kNoTrim) route.dscp = qp->e.dscp;
   QueuePairImpl::Pieces pieces;
   unsigned count = 0;
   if (tx.payload_length > 0) {

@@ -11,9 +11,13 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
@@ -184,6 +188,47 @@ class Example(Node):
             self.assertEqual(document[kind], [])
 
 
+class Capture:
+    """The ways that data takes to some UDP port of loopback: source port and destination."""
+
+    PROCESSES = 64  # of a host have ports in a row
+    DATA = 512      # bytes and more; answers are shorter
+
+    def __init__(self, port):
+        self.port, self.paths, self.ended = port, set(), False
+        everything = 3  # ETH_P_ALL
+        try:
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM,
+                                        socket.htons(everything))
+        except PermissionError:
+            raise unittest.SkipTest("needs the right to capture") from None
+        self.socket.bind(("lo", everything))
+        self.socket.settimeout(0.2)
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.ended:
+            with contextlib.suppress(TimeoutError):
+                self.look(self.socket.recv(64))
+
+    def look(self, packet):
+        version, protocol, header = packet[0] >> 4, packet[9], (packet[0] & 15) * 4
+        if version != 4 or protocol != socket.IPPROTO_UDP:
+            return
+        source, to, length = struct.unpack_from("!HHH", packet, header)
+        if length >= self.DATA and self.port <= to < self.port + self.PROCESSES:
+            self.paths.add((source, packet[16:20]))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        self.thread.join()
+        self.socket.close()
+
+
 class Transfer(Node):
     """Another process writes while the device is controlled."""
 
@@ -253,6 +298,21 @@ class Transfer(Node):
             self.assertEqual(self.ask(process, "write 20"), ["written", "20"])
             sent = self.ports(process)
             self.assertTrue(all(count > 0 for count in sent), sent)
+
+    def test_OcpsGeneratedProfileHasAPathOnTheWireForEachEv(self):
+        """Fields of 8, 4 and 4 bits: all of it in the half of the EV that IPv4 does not carry."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        count = min(1024, most // 4 - 64)  # each path is a socket, a quarter is for them
+        self.must("format", "create", "13", "--mode", "stev", "--widths", "8,4,4")
+        self.must("ev", "create", "1", "--mode", "generated", "--format", "13", "--count",
+                  str(count), "--field", "8:0:0xff", "--field", "4:0:0xf", "--field", "4:0:0xf")
+        with Capture(int(self.environment["MRC_PORT"])) as capture, self.transfer("1") as process:
+            for _ in range(200):
+                self.assertEqual(self.ask(process, "write 16"), ["written", "16"])
+                if len(capture.paths) >= count:
+                    break
+            self.assertEqual(len(capture.paths), count)
 
     def test_ProfilesInUseStayUntilTheirProcessIsGone(self):
         self.make_profile()

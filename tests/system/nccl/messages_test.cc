@@ -19,6 +19,7 @@ Message introduction(std::uint8_t window, std::uint16_t immediates, std::uint32_
   message.window = window;
   message.immediates = immediates;
   message.capabilities = capabilities;
+  message.dialect = 0x1234'5678'9abc'def0;
   return message;
 }
 
@@ -28,12 +29,13 @@ TEST(Messages, CarryTheSetUpExchange) {
   EXPECT_EQ(back->window, 200);
   EXPECT_EQ(back->immediates, 40'000);
   EXPECT_EQ(back->capabilities, 0x8000'0005);
+  EXPECT_EQ(back->dialect, 0x1234'5678'9abc'def0);
   EXPECT_EQ(back->name, "mrc0 of somewhere");
 }
 
 TEST(Messages, AWindowThatTheApiCannotSayIsRefused) {
   MessageBytes bytes = encode(introduction(1, 2, 3));
-  // Immediates and capabilities are the eight bytes before the unused end, the window is between.
+  // Immediates and capabilities are the eight bytes before the dialect, the window is between.
   const std::size_t window = 16 + 16 + 24 + 8 + Message::kNameBytes + 2;
   bytes.at(window + 1) = std::byte{1};
   EXPECT_FALSE(decode_message(bytes).has_value());

@@ -44,6 +44,12 @@ def environment_of(scenario, directory, threads):
     return environment
 
 
+def own_environment(scenario, rank):
+    if scenario == "other_dialect" and rank == 1:
+        return {"MRC_DIALECT": "openmrc,first_rqmsn=1"}
+    return {}
+
+
 def main():
     program, plugin, scenario, version = sys.argv[1:5]
     threads = sys.argv[5] if len(sys.argv) > 5 else "1"
@@ -52,7 +58,8 @@ def main():
     with programs.own_folder() as directory:
         environment = environment_of(scenario, directory, threads)
         role = "ring" if scenario == "ring_ports" else scenario
-        processes = [start(program, plugin, role, version, rank, ranks, directory, environment)
+        processes = [start(program, plugin, role, version, rank, ranks, directory,
+                           environment | own_environment(scenario, rank))
                      for rank in range(ranks)]
         if scenario == "ring_ports":
             processes.append(

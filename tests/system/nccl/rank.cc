@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
       {"bad_input", mrc::test::bad_input},
       {"no_device", mrc::test::no_device},
       {"misspelt", mrc::test::no_device},
+      {"other_dialect", mrc::test::other_dialect},
       {"old_name", mrc::test::old_name},
       {"reload", mrc::test::reload},
       {"fork", mrc::test::after_fork},

@@ -251,6 +251,38 @@ void no_device(const Setting& setting) {
   if (driver.finalize_context) MRC_CHECK(driver.finalize_context(nullptr) == Result::kSuccess);
 }
 
+// Two ends that would lose each other's packets without a word.
+void other_dialect(const Setting& setting) {
+  const Meeting meeting(setting.directory, setting.rank);
+  Driver driver(setting.plugin, setting.version);
+  driver.init();
+  void* comm = nullptr;
+  Result result = Result::kSuccess;
+  const Patience patience("a refusal");
+  if (setting.rank == 0) {
+    Handle handle{};
+    void* listener = nullptr;
+    MRC_CHECK(driver.listen(0, handle.data(), &listener) == Result::kSuccess);
+    meeting.put("handle", std::as_bytes(std::span(handle)));
+    while (result == Result::kSuccess && comm == nullptr) {
+      result = driver.accept(listener, &comm);
+      patience.wait();
+    }
+    const std::string log = Driver::log_text();
+    MRC_CHECK(log.find("first_rqmsn is \"1\" there and \"0\" here") != std::string::npos);
+    MRC_CHECK(driver.close_listen(listener) == Result::kSuccess);
+  } else {
+    const std::vector<std::byte> bytes = meeting.get("handle");
+    Handle handle{};
+    std::memcpy(handle.data(), bytes.data(), handle.size());
+    while (result == Result::kSuccess && comm == nullptr) {
+      result = driver.connect(0, handle.data(), &comm);
+      patience.wait();
+    }
+  }
+  MRC_CHECK(result != Result::kSuccess && comm == nullptr);
+}
+
 void after_fork(const Setting& setting) {
   Driver driver(setting.plugin, setting.version);
   driver.init();

@@ -115,6 +115,26 @@ class Network(peer_driver.PeerTest):
         self.assert_carries(3)
         self.assert_ends_well(sender, receiver)
 
+    def await_line(self, sender, line):
+        deadline = time.monotonic() + 30
+        while line not in sender.stderr():
+            self.assertLess(time.monotonic(), deadline, f"not told: {line}; {sender.stderr()}")
+            time.sleep(0.05)
+
+    def test_APlaneThatFallsSilentIsToldThoughItsLinkIsUp(self):
+        sender, receiver, _ = self.stream(20000)
+        self.assert_carries(2)
+        peer, interface = self.hosts.address("b", 2), self.hosts.interface(2)
+        nobody = ("lladdr", "02:00:00:00:00:99", "nud", "permanent")
+        netns.ip("-n", "a", "neigh", "replace", peer, "dev", interface, *nobody)
+        of_b = self.hosts.address("b", 1)  # a device is named by its first port
+        self.await_line(sender, f"no answers from {of_b} on plane 2 of 4 for a second")
+        self.assertIn("3 others carry its traffic", sender.stderr())
+        netns.ip("-n", "a", "neigh", "del", peer, "dev", interface)
+        self.await_line(sender, f"{of_b} answers on plane 2 again")
+        self.assertEqual(sender.stderr().count("no answers from"), 1, sender.stderr())
+        self.assert_ends_well(sender, receiver)
+
     def test_APortIsDisabledByAControllerInMidTransfer(self):
         for host in netns.HOSTS:
             sender, receiver, _ = self.stream()

@@ -325,7 +325,7 @@ TEST_F(ArgumentsTest, Posting) {
   EXPECT_EQ(refused([](auto&) {}), EINVAL) << "a key of nothing";
   sge = buffer(kMemory - 4, 8);
   EXPECT_EQ(refused([](auto&) {}), EINVAL) << "beyond the region";
-  sge = buffer(0, 65);
+  sge = buffer(0, 513);
   EXPECT_EQ(refused([](auto& r) { r.send_flags |= IBV_SEND_INLINE; }), EINVAL) << "too much inline";
   ibv_wc wc{};
   EXPECT_EQ(mrc_poll_cq(cq_, 1, &wc), 0) << "nothing was posted";

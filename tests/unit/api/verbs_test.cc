@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
+#include <thread>
 
 #include "unit/api/api_fixture.h"
 
@@ -23,6 +25,16 @@ class VerbsTest : public DeviceTest {
     attr.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1};
     attr.qp_type = IBV_QPT_RC;
     return attr;
+  }
+
+  std::array<ibv_qp*, 2> make_two(ibv_cq* cq) {
+    std::array<ibv_qp*, 2> qps{};
+    for (ibv_qp*& qp : qps) {
+      ibv_qp_init_attr attr = init_attr(cq);
+      qp = ibv_create_qp(pd_, &attr);
+      EXPECT_NE(qp, nullptr);
+    }
+    return qps;
   }
 
   int connect(ibv_qp* qp, ibv_qp* peer) {
@@ -46,13 +58,16 @@ class VerbsTest : public DeviceTest {
     if (error != 0) return error;
     attr = {};
     attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 14;
-    attr.retry_cnt = 7;
+    attr.timeout = timeout_;
+    attr.retry_cnt = retry_count_;
     attr.rnr_retry = 7;
     return ibv_modify_qp(qp, &attr,
                          IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
   }
+
+  std::uint8_t timeout_ = 14;
+  std::uint8_t retry_count_ = 7;
 };
 
 TEST_F(VerbsTest, TheListEndsWithNull) {
@@ -229,13 +244,8 @@ TEST_F(VerbsTest, OnlyReliableConnectionsAreOffered) {
 TEST_F(VerbsTest, SendsLandInReceives) {
   ibv_cq* cq = ibv_create_cq(verbs_, 64, nullptr, nullptr, 0);
   ASSERT_NE(cq, nullptr);
-  std::array<ibv_qp*, 2> qps{};
-  for (ibv_qp*& qp : qps) {
-    ibv_qp_init_attr attr = init_attr(cq);
-    qp = ibv_create_qp(pd_, &attr);
-    ASSERT_NE(qp, nullptr);
-    EXPECT_EQ(ibv_qp_to_qp_ex(qp), nullptr);
-  }
+  const std::array<ibv_qp*, 2> qps = make_two(cq);
+  EXPECT_EQ(ibv_qp_to_qp_ex(qps[0]), nullptr);
   ASSERT_EQ(connect(qps[0], qps[1]), 0);
   ASSERT_EQ(connect(qps[1], qps[0]), 0);
   EXPECT_EQ(qps[0]->state, IBV_QPS_RTS);
@@ -276,6 +286,35 @@ TEST_F(VerbsTest, SendsLandInReceives) {
   for (ibv_qp* qp : qps)
     EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  EXPECT_EQ(ibv_destroy_cq(cq), 0);
+}
+
+// Longer than all retries of these queue pairs take together, which is 2 to 4 s.
+TEST_F(VerbsTest, WithRnrRetrySevenASendWaitsForItsReceive) {
+  ibv_cq* cq = ibv_create_cq(verbs_, 64, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  const std::array<ibv_qp*, 2> qps = make_two(cq);
+  timeout_ = 2;
+  retry_count_ = 0;
+  ASSERT_EQ(connect(qps[0], qps[1]), 0);
+  ASSERT_EQ(connect(qps[1], qps[0]), 0);
+  ibv_send_wr send{};
+  send.opcode = IBV_WR_SEND_WITH_IMM;
+  send.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_send(qps[0], &send, &bad), 0);
+  std::this_thread::sleep_for(std::chrono::seconds(5));
+  ibv_wc wc{};
+  EXPECT_EQ(ibv_poll_cq(cq, 1, &wc), 0) << ibv_wc_status_str(wc.status);
+  ibv_recv_wr receive{.wr_id = 5, .next = nullptr, .sg_list = nullptr, .num_sge = 0};
+  ibv_recv_wr* bad_receive = nullptr;
+  ASSERT_EQ(ibv_post_recv(qps[1], &receive, &bad_receive), 0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(eventually([&] { return ibv_poll_cq(cq, 1, &wc) == 1; }));
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << ibv_wc_status_str(wc.status);
+  }
+  for (ibv_qp* qp : qps)
+    EXPECT_EQ(ibv_destroy_qp(qp), 0);
   EXPECT_EQ(ibv_destroy_cq(cq), 0);
 }
 

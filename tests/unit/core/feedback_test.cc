@@ -192,14 +192,40 @@ TEST(Nack, OfAFailedPeerIsFatal) {
   EXPECT_TRUE(outcome.fatal);
   EXPECT_EQ(outcome.status, CompletionStatus::kRemoteOperation);
   EXPECT_EQ(psn_of(outcome.at_fault), Sender::psn(1));
-  // A probe is refused with the PSN before the window; one further away is old.
-  const auto refused_at = [&s](Psn psn) {
-    return s.requester.on_nack(kRoundTrip,
-                               {.reason = wire::NackReason::kUnexpectedEvent, .psn = psn});
+  // A probe is refused with the PSN before the window; one further away is old. Of this one nothing
+  // is known: the second time it is believed, when it answers what left after the first.
+  TimeNs now = kRoundTrip;
+  const auto refused_at = [&](Psn psn) {
+    now += kRoundTrip;
+    return s.requester.on_nack(now, {.reason = wire::NackReason::kUnexpectedEvent,
+                                     .psn = psn,
+                                     .timestamp_ticks = ticks_at(now - kRoundTrip / 2)});
   };
+  EXPECT_EQ(refused_at(kFirstPsn - 1).drop, DropReason::kStaleFeedback);
   EXPECT_TRUE(refused_at(kFirstPsn - 1).fatal);
   EXPECT_EQ(refused_at(kFirstPsn - 2).drop, DropReason::kStaleFeedback);
   EXPECT_EQ(refused_at(kFirstPsn + 2).drop, DropReason::kStaleFeedback);
+}
+
+// As verbs' RNR retry count 7 has it: a peer that says it is not ready is there.
+TEST(Nack, APeerThatIsNotReadyIsWaitedForWhereAskedTo) {
+  for (const bool waits : {false, true}) {
+    Sender s({.rts = {.first_psn = kFirstPsn,
+                      .timeout = 8,
+                      .linear_retries = 1,
+                      .exponential_retries = 0,
+                      .waits_for_resources = waits},
+              .probes = false});
+    s.post(1);
+    bool given_up = false;
+    for (TimeNs now = 0; now < 20 * kMillisecondNs && !given_up; now += 2 * kRoundTrip) {
+      const std::vector<TxPacket> packets = s.send(now);
+      given_up = s.requester.on_timer(now).fatal;
+      if (!given_up && !packets.empty())
+        s.nack(now + kRoundTrip, packets.front(), wire::NackReason::kNoResource);
+    }
+    EXPECT_EQ(given_up, !waits);
+  }
 }
 
 TEST(TransportAck, CompletesMessagesAndSettlesTheirPackets) {

@@ -76,23 +76,52 @@ TEST(RetryPolicy, NothingSentIsNoTry) {
 TEST(RetryPolicy, WaitingForTheWindowIsNoTryWhileThePeerAnswers) {
   RetryPolicy policy = make(0, 0);
   policy.note_progress(0);
-  policy.note_question();
+  policy.note_question(0);
   EXPECT_EQ(policy.expire(kUnit, {.heard_at = kUnit / 2, .waits = true}), Outcome::kNoTry);
   policy.note_data(kUnit);
   EXPECT_EQ(policy.expire(2 * kUnit, {.heard_at = kUnit + 1, .waits = true}), Outcome::kGiveUp)
       << "data was sent, and an answer to a question is no progress";
   RetryPolicy waiting = make(3, 0);
-  waiting.note_question();
+  waiting.note_question(0);
   EXPECT_EQ(waiting.expire(kUnit, {}), Outcome::kTry);
-  waiting.note_question();
+  waiting.note_question(kUnit);
   waiting.expire(2 * kUnit, {.heard_at = 2 * kUnit - 1, .waits = true, .nothing_out = false});
   EXPECT_EQ(waiting.tries(), 1) << "packets of its own are lost: their tries count";
-  waiting.note_question();
+  waiting.note_question(2 * kUnit);
   waiting.expire(3 * kUnit, {.heard_at = 3 * kUnit - 1, .waits = true, .nothing_out = true});
   EXPECT_EQ(waiting.tries(), 0);
   RetryPolicy alone = make(0, 0);
-  alone.note_question();
+  alone.note_question(0);
   EXPECT_EQ(alone.expire(kUnit, {.heard_at = 0, .waits = true}), Outcome::kGiveUp) << "silence";
+}
+
+TEST(RetryPolicy, ATryHasItsWholeIntervalForTheAnswer) {
+  RetryPolicy policy = make(0, 0);
+  policy.note_progress(0);
+  policy.note_data(kUnit - 1);  // a port came up
+  EXPECT_EQ(policy.expiry(kQuick), 2 * kUnit - 1);
+  policy.note_data(kUnit);
+  EXPECT_EQ(policy.expiry(kQuick), 2 * kUnit - 1) << "only the first begins it";
+  RetryPolicy waiting = make(0, 0);
+  waiting.note_question(0);
+  waiting.note_heard();
+  waiting.note_data(kUnit - 1);
+  EXPECT_EQ(waiting.expiry(kQuick), 2 * kUnit - 1) << "the peer was there, our turn was not";
+  RetryPolicy unheard = make(0, 0);
+  unheard.note_question(0);
+  unheard.note_data(kUnit - 1);
+  EXPECT_EQ(unheard.expiry(kQuick), kUnit) << "who is gone is found out about in time";
+}
+
+TEST(RetryPolicy, WhatWasAcknowledgedIsNoTryOfTheRest) {
+  RetryPolicy policy = make(0, 0);
+  policy.note_data(0);
+  policy.note_progress(10);
+  EXPECT_EQ(policy.expire(10 + kUnit, {}), Outcome::kNoTry);
+  policy.note_data(20 + kUnit);
+  policy.note_progress(30 + kUnit);
+  EXPECT_EQ(policy.expire(30 + 2 * kUnit, {.under_way = true}), Outcome::kGiveUp)
+      << "what is under way and was not acknowledged is";
 }
 
 TEST(RetryPolicy, ADoubledIntervalKeepsItsRoomForALinearOne) {
@@ -126,7 +155,7 @@ TEST(RetryPolicy, AWaitEndsWhenTheTurnComes) {
   RetryPolicy policy = make(7, 3);
   TimeNs now = 0;
   for (unsigned i = 0; i < 8; ++i) {
-    policy.note_question();
+    policy.note_question(now);
     now = policy.expiry(kQuick);
     policy.expire(now, {.heard_at = now - 1, .waits = true, .nothing_out = true});
   }
@@ -140,7 +169,7 @@ TEST(RetryPolicy, WhoWaitsAsksLessAndLessOften) {
   TimeNs now = 0;
   for (unsigned i = 0; i < 12; ++i) {
     const TimeNs began = now;
-    policy.note_question();
+    policy.note_question(now);
     now = policy.expiry(kQuick);
     EXPECT_EQ(now - began, kUnit << std::min(i, 8U));
     policy.expire(now, {.heard_at = now, .waits = true, .nothing_out = true});

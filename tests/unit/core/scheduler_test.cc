@@ -77,6 +77,34 @@ TEST(Scheduler, AnyoneMayLeaveALine) {
   }
 }
 
+TEST(Scheduler, WhoWasWokenInVainKeepsItsPlace) {
+  Scheduler scheduler(4);
+  Scheduler::Line line;
+  for (std::uint32_t slot = 0; slot < 3; ++slot)
+    scheduler.park(slot, line);
+  scheduler.wake_first(line);
+  EXPECT_FALSE(scheduler.jumps(0, line));
+  scheduler.end_turn();
+  scheduler.park(0, line);
+  EXPECT_EQ(line.head, 0U);
+  // With something sent it has had its turn.
+  scheduler.wake_first(line);
+  scheduler.charge(10);
+  EXPECT_FALSE(scheduler.jumps(0, line)) << "in mid-turn";
+  scheduler.end_turn();
+  scheduler.park(0, line);
+  EXPECT_EQ(line.head, 1U);
+  EXPECT_EQ(line.tail, 0U);
+  // Others are not to go first.
+  scheduler.activate(3);
+  EXPECT_TRUE(scheduler.jumps(3, line));
+  const Scheduler::Line empty;
+  EXPECT_FALSE(scheduler.jumps(3, empty));
+  // Out of the middle of a line nobody takes a place with it.
+  scheduler.unpark(2, line);
+  EXPECT_TRUE(scheduler.jumps(2, line));
+}
+
 TEST(Scheduler, LinesAreApart) {
   Scheduler scheduler(4);
   Scheduler::Line a;

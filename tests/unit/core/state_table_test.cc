@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/endpoint.h"
+#include "core/rtt.h"
 #include "support/engine_driver.h"
 
 namespace mrc::test {
@@ -29,6 +30,7 @@ constexpr std::uint64_t kRegionLength = 0x2000;
 constexpr std::uint32_t kMtu = 1024;
 constexpr std::uint32_t kReceivePsn = 100;
 constexpr std::uint32_t kSendPsn = 500;
+constexpr TimeNs kSentAt = kMicrosecondNs;
 
 // Where a packet goes: a queue pair in some state, or a number that is none.
 enum class Target : std::uint8_t {
@@ -116,7 +118,8 @@ wire::Packet probe_answer() {
 
 wire::Packet nack(wire::NackReason reason) {
   return {.bth = {.opcode = Opcode::kNack, .psn = Psn(kSendPsn)},
-          .body = wire::Nack{.reason = reason, .psn = Psn(kSendPsn)}};
+          .body = wire::Nack{
+              .reason = reason, .psn = Psn(kSendPsn), .timestamp_ticks = core::ticks_at(kSentAt)}};
 }
 
 wire::Packet probe() {
@@ -258,6 +261,7 @@ class Subject : public EngineWorld {
     const wire::Packet packet = address(row.packet);
     const core::Arrival arrival = arrive(row, source, port);
     Outcome outcome;
+    now_ += kMicrosecondNs;
     driver_.deliver(now_, arrival, packet,
                     [&](const core::RxResult& result) { outcome.result = result; });
     outcome.answers = answers();
@@ -344,7 +348,7 @@ class Subject : public EngineWorld {
   core::EvProfile profile_;
   EngineDriver<Subject> driver_{*this};
   Rkey key_{};
-  TimeNs now_ = kMicrosecondNs;
+  TimeNs now_ = kSentAt;
   std::multiset<char> letters_;
   std::uint32_t sent_entropy_ = 0;
 };

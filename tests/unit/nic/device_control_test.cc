@@ -4,6 +4,7 @@
 #include <set>
 
 #include "device_fixture.h"
+#include "nic/engine/port_gate.h"
 
 namespace mrc::nic::test {
 namespace {
@@ -50,6 +51,53 @@ class DeviceControl : public LoopTest {
     return seen;
   }
 };
+
+// Without a plane that is on at both ends nothing can move, though every packet arrives.
+TEST_F(DeviceControl, APortThatIsOffTakesNothingWhoeverSends) {
+  a.make_qp();
+  b.make_qp();
+  connect(a, b, {.timeout = 12, .linear_retries = 2, .exponential_retries = 2});
+  Arena from(*a.device, a.domain, 4096);
+  Arena to(*b.device, b.domain, 4096);
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  to.clear();
+  const auto leave = [](Device& device, PortMask on) {
+    ASSERT_EQ(device.node().update([&](node::NodeSnapshot& s) {
+      s.ports_enabled = on;
+      return 0;
+    }),
+              0);
+  };
+  leave(*a.device, PortMask(0b0011));
+  leave(*b.device, PortMask(0b1100));
+  EXPECT_TRUE(eventually(
+      [&] { return !a.device->port_active(PortId{4}) && !b.device->port_active(PortId{1}); }));
+  std::this_thread::sleep_for(std::chrono::nanoseconds(2 * PortGate::kGraceNs));
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kRetryExceeded);
+  EXPECT_TRUE(to.untouched(0, to.size()));
+  constexpr auto kOff = static_cast<std::size_t>(DropReason::kPortOff);
+  EXPECT_GT(b.device->report().engine.drops.at(kOff), 0U);
+}
+
+TEST_F(DeviceControl, DataThatIsNotTrimmedCarriesTheCodePointOfItsAddressVector) {
+  a.make_qp();
+  b.make_qp();
+  ASSERT_EQ(a.qp->to_init({}), 0);
+  ASSERT_EQ(b.qp->to_init({}), 0);
+  for (const auto& [self, peer] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+    QpPeer to{.gid = peer->device->gid(), .dscp = 26, .settings = {}};
+    to.settings.remote_qp = peer->qp->number();
+    ASSERT_EQ(self->qp->to_rtr(to), 0);
+    ASSERT_EQ(self->qp->to_rts({}), 0);
+  }
+  Arena from(*a.device, a.domain, 4096);
+  Arena to(*b.device, b.domain, 4096);
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  EXPECT_EQ(net->data_dscp(), 26);
+}
 
 TEST_F(DeviceControl, APortDisabledInMidTransferIsLeft) {
   make_pair();

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct LoopPacket {
   std::uint32_t entropy = 0;
   std::vector<std::byte> transport;
   core::TrafficClass traffic_class{};
+  std::optional<std::uint8_t> dscp;
 };
 
 // Carries packets between the back ends that joined it. Any thread.
@@ -67,8 +69,14 @@ class LoopNet {
     if (box == boxes_.end()) return;
     if (filter_ && filter_(packet, bytes.port, bytes.entropy)) return;
     if (bytes.traffic_class == core::TrafficClass::kTrimmable) ++trimmable_;
+    if (bytes.traffic_class != core::TrafficClass::kControl) data_dscp_ = bytes.dscp;
     box->second.packets.push_back(std::move(bytes));
     if (box->second.packets.size() == 1) eventfd_write(box->second.signal, 1);
+  }
+  // What the last data packet was to carry instead of the device's code point.
+  std::optional<std::uint8_t> data_dscp() {
+    const std::lock_guard lock(mutex_);
+    return data_dscp_;
   }
   unsigned trimmable() {  // packets so far
     const std::lock_guard lock(mutex_);
@@ -96,6 +104,7 @@ class LoopNet {
   std::mutex mutex_;
   std::map<wire::IpAddress, Box> boxes_;
   unsigned trimmable_ = 0;
+  std::optional<std::uint8_t> data_dscp_;
   Filter filter_;
 };
 
@@ -138,7 +147,8 @@ class LoopBackend final : public Backend {
                      .port = route.port,
                      .entropy = route.entropy,
                      .transport = {},
-                     .traffic_class = traffic_class};
+                     .traffic_class = traffic_class,
+                     .dscp = route.dscp};
     bytes.transport.reserve(head + length + 3);
     bytes.transport.assign(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(head));
     for (const auto& piece : payload)

@@ -43,8 +43,10 @@ TEST_F(DevicePost, RefusesWhatItCannotCarry) {
   EXPECT_EQ(refused({&bad, 1}, unchanged), EINVAL);
   const std::array<Buffer, 3> three = {good, good, good};
   EXPECT_EQ(refused(three, unchanged), EINVAL);
-  const Buffer seventeen = from.buffer(0, 17);
-  EXPECT_EQ(refused({&seventeen, 1}, [](SendWork& w) { w.inline_data = true; }), EINVAL);
+  // Who asks for some inline bytes has as many as there are.
+  EXPECT_EQ(a.qp->setup().max_inline, a.device->limits().max_inline);
+  const Buffer long_one = from.buffer(0, a.device->limits().max_inline + 1);
+  EXPECT_EQ(refused({&long_one, 1}, [](SendWork& w) { w.inline_data = true; }), EINVAL);
   EXPECT_EQ(refused({&good, 1}, [](SendWork& w) { w.kind = SendKind::kSend; }), EINVAL);
   EXPECT_EQ(refused({&good, 1}, [](SendWork& w) { w.kind = static_cast<SendKind>(9); }), EINVAL);
   EXPECT_EQ(refused({&good, 1}, [](SendWork& w) { w.remote_address = ~std::uint64_t{0}; }), EINVAL);

@@ -288,6 +288,29 @@ TEST(DialectFrames, IcrcOfATunnelStartsWhereItSays) {
   }
 }
 
+TEST(DialectCode, CarriesWhatBothEndsMustHaveAlike) {
+  for (const char* text :
+       {"openmrc", "card", "card,first_msn=65535,first_rqmsn=1,ack_msn=last,ev_order=high_in_port",
+        "openmrc,bth_order=migration_first,eeth_op=bits_5_4,srv6_icrc=unchecked,port_bit=1",
+        "openmrc,ev_label=outer,first_rqmsn=65535"}) {
+    const Dialect dialect = parse_dialect(text).dialect;
+    const std::uint64_t code = dialect_code(dialect);
+    EXPECT_NE(code, 0U);
+    const std::optional<Dialect> back = dialect_of_code(code);
+    ASSERT_TRUE(back.has_value()) << text;
+    EXPECT_EQ(first_conflict(dialect, *back), nullptr) << text;
+    EXPECT_EQ(dialect_code(*back), code);
+  }
+}
+
+TEST(DialectCode, NumbersThatAreNoCodesAreRefused) {
+  const std::uint64_t code = dialect_code(kOpenMrc);
+  EXPECT_FALSE(dialect_of_code(0).has_value());
+  EXPECT_FALSE(dialect_of_code(code ^ (std::uint64_t{3} << 60)).has_value()) << "another version";
+  EXPECT_FALSE(dialect_of_code(code | std::uint64_t{1} << 59).has_value()) << "an unknown field";
+  EXPECT_FALSE(dialect_of_code(code | 3).has_value()) << "no such way to find a process";
+}
+
 TEST(DialectFrames, WithoutATunnelTheIcrcIsAlwaysChecked) {
   const Packet packet = packet_of(Opcode::kWriteOnly, Write{});
   FrameHeader read;
