@@ -2,9 +2,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/hints.h"
 #include "api/verbs_types.h"
 
 namespace mrc::api {
@@ -47,7 +49,37 @@ int check_call(const mrc_qp_hint* hint, const mrc_qp_hint_attr* attr, int mask) 
   return valid(hint) && attr != nullptr && (mask & ~kKnown) == 0 ? 0 : EINVAL;
 }
 
+// As NVIDIA's provider takes them from Microsoft's plug-in, in the order of the machine's bytes.
+struct VendorRates {
+  std::uint8_t version;
+  std::uint8_t zero[3];
+  std::uint32_t initial;  // rates of a queue pair, 2^20 = the line's
+  std::uint32_t min;
+  std::uint32_t max;
+};
+static_assert(sizeof(VendorRates) == 16 && sizeof(mrc_qp_hint_attr::vendor_cfg) >= 16);
+
+std::optional<VendorRates> rates_of(const mrc_qp_hint_attr& attr) {
+  VendorRates rates;
+  std::memcpy(&rates, attr.vendor_cfg, sizeof rates);
+  const bool known = rates.version == 1 && rates.zero[0] + rates.zero[1] + rates.zero[2] == 0;
+  return known ? std::optional(rates) : std::nullopt;
+}
+
 }  // namespace
+
+core::QpHints hints_of(const mrc_qp_hint_attr& attr) {
+  core::QpHints hints{.qps_per_peer = static_cast<std::uint32_t>(attr.num_qps_per_peer),
+                      .send_peers = static_cast<std::uint32_t>(attr.num_send_peers),
+                      .remote_recv_peers = static_cast<std::uint32_t>(attr.num_remote_recv_peers)};
+  if (const std::optional<VendorRates> rates = rates_of(attr)) {
+    hints.initial_rate = rates->initial;
+    hints.min_rate = rates->min;
+    hints.max_rate = rates->max;
+  }
+  return hints;
+}
+
 }  // namespace mrc::api
 
 MRC_API_EXPORT mrc_qp_hint* mrc_create_qp_hint(mrc_context* context,

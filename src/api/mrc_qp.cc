@@ -5,6 +5,7 @@
 
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/hints.h"
 #include "api/qp_registry.h"
 #include "api/raw_value.h"
 #include "api/verbs_types.h"
@@ -69,13 +70,11 @@ int create_qp(mrc_context* context, mrc_qp_init_attr* attr, mrc_qp*& out) {
   return 0;
 }
 
-int hints_of(const mrc_qp& qp, mrc_qp_hint* hint, core::QpHints& out) {
+int read_hint(const mrc_qp& qp, mrc_qp_hint* hint, core::QpHints& out) {
   if (hint == nullptr) return 0;
   if (!valid(hint) || hint->context != qp.context) return EINVAL;
   const std::lock_guard lock(hint->mutex);
-  out = {.qps_per_peer = static_cast<std::uint32_t>(hint->attr.num_qps_per_peer),
-         .send_peers = static_cast<std::uint32_t>(hint->attr.num_send_peers),
-         .remote_recv_peers = static_cast<std::uint32_t>(hint->attr.num_remote_recv_peers)};
+  out = hints_of(hint->attr);
   return 0;
 }
 
@@ -88,7 +87,7 @@ int modify_qp(mrc_qp* qp, const QpChange& wanted) {
   const bool with_hint = (wanted.mrc_mask & MRC_QP_HINT) != 0;
   const std::lock_guard lock(qp->mutex);
   if (with_hint) {
-    const int refused = hints_of(*qp, wanted.mrc->qp_hint, change.hints);
+    const int refused = read_hint(*qp, wanted.mrc->qp_hint, change.hints);
     if (refused != 0) return refused;
     if (wanted.mrc->qp_hint != nullptr) user = ChildCount(wanted.mrc->qp_hint->children);
   }

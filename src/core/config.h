@@ -43,12 +43,28 @@ struct CcProfile {
 
 // What the program knows about its traffic; 0 = unknown.
 struct QpHints {
-  std::uint32_t qps_per_peer = 0;
-  std::uint32_t send_peers = 0;  // peers this endpoint sends to at the same time
-  // Requesters that send to our peer at the same time: the degree of its incast.
+  std::uint32_t qps_per_peer = 0;  // queue pairs that send to our peer, and so share a controller
+  std::uint32_t send_peers = 0;    // peers this endpoint sends to at the same time
+  // Queue pairs that send to our peer at the same time: the degree of its incast.
   std::uint32_t remote_recv_peers = 0;
+  // Rates of one queue pair, in parts of kLineRate.
+  std::uint32_t initial_rate = 0;
+  std::uint32_t min_rate = 0;
+  std::uint32_t max_rate = 0;
+
+  static constexpr std::uint32_t kLineRate = 1U << 20;
 
   friend bool operator==(const QpHints&, const QpHints&) = default;
+};
+
+// What a receiver that cannot follow tells its senders with every answer.
+struct ReceiverPenalty {
+  static constexpr std::uint8_t kMost = 127;
+
+  std::uint8_t value = 0;  // so many 128ths of what is acknowledged leave the sender's window
+  bool restore = false;    // it is over: the window from before it may come back
+
+  friend bool operator==(const ReceiverPenalty&, const ReceiverPenalty&) = default;
 };
 
 // --- Endpoint ---

@@ -135,10 +135,10 @@ class Endpoint {
   // The id of the receive that a packet of a send would land in; not found where there is none.
   Result<std::uint64_t> receive_of(QpNumber qp, const wire::Packet& packet) const;
 
-  // Dynamic MPR: the range we are willing to track from now on; at most what RTR set. It is for
-  // callers whose buffers fill up: 255 units announced at RTR, 4 while memory is short. The
-  // software NIC places payload where it belongs and has nothing to run out of.
-  Status set_receive_window(QpNumber qp, std::uint8_t units);
+  // For callers whose buffers fill up. The range we are willing to track from now on: what RTR set,
+  // or less where both ends agreed to dynamic MPR, such as 4 units of 255 while memory is short.
+  // And what all answers tell the sender besides.
+  Status set_receive_window(QpNumber qp, std::uint8_t units, const ReceiverPenalty& penalty = {});
 
   // Paths and ports.
   Status set_ev_denied(TimeNs now, QpNumber qp, EvIndex ev, bool denied);

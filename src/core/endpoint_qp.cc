@@ -211,6 +211,8 @@ Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& p
   qp->paths->pace_probes(std::max(e.base_rtt_ns(*qp), e.config.jitter_ns),
                          e.peers[qp->peer].probe_turns);
   qp->requester.follow(now, e.links_of(*qp), init.cc.network_trims, replaced);
+  // What was under way on paths that are gone has made room, for itself perhaps.
+  if (!MRC_BUG(kProfileWakesNobody)) e.scheduler.wake_first(qp->group->waiting);
   e.apply_ports(*qp);
   e.after_event(*qp);
   return {};
@@ -403,10 +405,11 @@ Result<std::uint64_t> Endpoint::receive_of(QpNumber number, const wire::Packet& 
   return qp->responder.receive_of(packet);
 }
 
-Status Endpoint::set_receive_window(QpNumber number, std::uint8_t units) {
+Status Endpoint::set_receive_window(QpNumber number, std::uint8_t units,
+                                    const ReceiverPenalty& penalty) {
   Qp* qp = impl_->find(number);
   if (qp == nullptr) return no_such_qp();
-  return qp->responder.set_window_units(units);
+  return qp->responder.set_window(units, penalty);
 }
 
 Result<Psn> Endpoint::expected_psn(QpNumber number) const {

@@ -166,15 +166,17 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   entry.timestamp = probe->timestamp;
   entry.entropy = arrival.entropy;
   entry.arrived_at = now;
-  if (!queue_with_copies(entry, qp)) return DropReason::kQueueFull;
-  // A sender that lost our transport ACK asks in this way. One that left just now is on its way.
+  const bool queued = queue_with_copies(entry, qp);
+  if (!queued && MRC_BUG(kNoAckWithoutAnAnswer)) return DropReason::kQueueFull;
+  // A sender that lost our transport ACK asks in this way, and there is room for every ACK. One
+  // that left just now is on its way.
   const bool on_its_way = config.jitter_ns > 0 && now - qp.acknowledged_at < config.jitter_ns;
   if (!on_its_way && qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
     queue_ack(now, qp, arrival.port);
   }
   note_question(qp);
   after_receive(qp);
-  return DropReason::kNone;
+  return queued ? DropReason::kNone : DropReason::kQueueFull;
 }
 
 DropReason Endpoint::Impl::on_feedback(TimeNs now, const wire::Packet& packet, Qp& qp) {
@@ -298,7 +300,7 @@ void Endpoint::Impl::after_event(Qp& qp) {
 // Receiving alone moves no deadline, but may bring a completion or call for a probe.
 void Endpoint::Impl::after_receive(Qp& qp) {
   if (!scheduler.is_active(qp.slot) && qp.requester.probe_wanted()) {
-    unpark(qp);
+    if (MRC_BUG(kQuestionsCostAPlace)) unpark(qp);
     scheduler.activate(qp.slot);
   }
   if (!qp.completion_queued && (qp.requester.has_completion() || qp.responder.has_completion())) {

@@ -16,6 +16,8 @@ constexpr std::size_t kControlLookahead = 8;
 constexpr std::size_t kQpLookahead = 8;
 // How long an answer waits for the port of its plane before it takes another.
 constexpr DurationNs kControlPatienceNs = 2 * kMicrosecondNs;
+// How long it waits for a port at all.
+constexpr DurationNs kControlLifeNs = kMillisecondNs;
 
 // Others have their turns before this queue pair's next, and what it sent so far may be too little
 // for an answer. Of 1,000 queue pairs that take turns through one window each would otherwise hear
@@ -92,10 +94,11 @@ bool Endpoint::Impl::next_control(TimeNs now, PortMask free_ports, TxPacket& out
       } else if (build_control(now, free_ports, entry, out)) {
         line.pop();
         return true;
-      } else if (free_ports == ports.ours() && !MRC_BUG(kAnswersWaitForEver)) {
-        // There is no way out for it: its queue pair has paths on ports that are down only, or all
-        // of them are denied. 384 of these would leave no room for anybody's. Whoever waits for the
-        // answer asks again.
+      } else if ((free_ports == ports.ours() && !MRC_BUG(kAnswersWaitForEver)) ||
+                 (now - entry.arrived_at > kControlLifeNs && !MRC_BUG(kStuckPortTakesAll))) {
+        // There is no way out for it: its queue pair has paths on ports that are down only, all of
+        // them are denied, or the port is up and takes nothing. 384 of these would leave no room
+        // for anybody's. Whoever waits for the answer asks again.
         ++counters.control_dropped;
         if (entry.kind == ControlEntry::Kind::kAck) qps[entry.qp.slot]->ack_queued = false;
         line.pop();
@@ -262,15 +265,17 @@ bool Endpoint::Impl::next_from_qps(TimeNs now, PortMask free_ports, TxPacket& ou
   for (std::size_t tries = scheduler.size(); tries > 0; --tries) {
     Qp& qp = *qps[scheduler.front()];
     Scheduler::Line& waiting = qp.group->waiting;
+    const bool only_asks = scheduler.is_parked(qp.slot);
     const SendOutcome outcome = try_send(now, free_ports, qp, out);
     const bool sent = outcome == SendOutcome::kSent;
+    const bool closed = outcome == SendOutcome::kWindowClosed;
     if (!sent || scheduler.used_bytes(qp.slot) >= kTurnBytes * spray_quantum) {
       if (sent && others_go_next(scheduler, qp)) ask_for_answer(out);
-      scheduler.end_turn();
+      scheduler.end_turn(closed || outcome == SendOutcome::kNoPath);
       if (sent || outcome == SendOutcome::kNoPath) scheduler.activate(qp.slot);
-      if (outcome == SendOutcome::kWindowClosed) scheduler.park(qp.slot, waiting);
+      if (closed) scheduler.park(qp.slot, waiting);
     }
-    if (outcome != SendOutcome::kWindowClosed) scheduler.wake_first(waiting);
+    if (!closed && !only_asks) scheduler.wake_first(waiting);
     // Data moves a running deadline back at most.
     const bool data_sent = sent && wire::is_write(out.packet.bth.opcode);
     if (!data_sent || timers.deadline(qp.slot) == kNever) refresh_timer(qp);
@@ -284,6 +289,7 @@ SendOutcome Endpoint::Impl::try_send(TimeNs now, PortMask free_ports, Qp& qp, Tx
   SendOutcome outcome = qp.requester.next_probe(now, free_ports, {qp.config.number, remote}, out);
   if (outcome != SendOutcome::kSent) {
     const bool probe_waits = outcome == SendOutcome::kNoPath;
+    if (scheduler.is_parked(qp.slot)) return outcome;
     const bool others_wait = scheduler.jumps(qp.slot, qp.group->waiting) &&
                              qp.requester.wants_to_send() && !MRC_BUG(kWokenGoesLast);
     outcome = others_wait ? SendOutcome::kWindowClosed

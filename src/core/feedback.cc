@@ -269,9 +269,12 @@ Requester::Outcome Requester::on_nack(TimeNs now, const wire::Nack& nack) {
   }
   if (!outstanding || MRC_BUG(kIgnoresNacks)) return {.drop = DropReason::kStaleFeedback};
   const PacketRecord packet = window_->record(seq);
-  // A NACK about an earlier transmission says nothing about the one on its way.
-  if (packet.state != PacketState::kInFlight ||
-      !links_.paths->profile().matches(packet.ev, nack.entropy)) {
+  if (packet.state != PacketState::kInFlight) return {.drop = DropReason::kStaleFeedback};
+  // A NACK about an earlier transmission says nothing about the one on its way. Where one path is
+  // left both took the same; the stamp tells them apart.
+  const bool of_this_copy = packet.transmissions == 1 || MRC_BUG(kNackOfAnyCopy) ||
+                            round_trip(now, packet.sent_at, nack.timestamp_ticks) > 0;
+  if (!of_this_copy || !links_.paths->profile().matches(packet.ev, nack.entropy)) {
     return {.drop = DropReason::kStaleFeedback};
   }
   note_feedback(now);

@@ -11,6 +11,15 @@ namespace {
 constexpr DurationNs kMaxTailProbeDelayNs = 10 * kMillisecondNs;
 constexpr unsigned kMaxBackoffShift = 20;
 
+// Up to an eighth of it, another part for each question and queue pair. Everything that is asked
+// again and again comes to intervals of 10 ms; in step with the probe of somebody else, which has
+// the port of the only plane that works at that very moment, the question would go by another plane
+// each time, for ever.
+DurationNs uneven(DurationNs delay, std::uint32_t question) {
+  constexpr std::uint32_t kGolden = 0x9E37'79B1;  // neighbours come to lie far apart
+  return (delay >> 6) * ((question * kGolden) >> 29);
+}
+
 wire::Opcode write_opcode(bool first, bool last, bool with_immediate) {
   using enum wire::Opcode;
   if (first && last) return with_immediate ? kWriteOnlyImm : kWriteOnly;
@@ -136,6 +145,7 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
   bth = {};
   bth.opcode = write_opcode(index == 0, last, m.request.uses_receive());
   bth.pad = static_cast<std::uint8_t>((4 - out.payload_length % 4) % 4);
+  bth.solicited = last && m.request.solicited && m.request.uses_receive();
   bth.has_timestamp = true;
   bth.psn = psn_of(seq);
   out.packet.body = wire::Write{.receive_msn = m.receive_msn,
@@ -244,7 +254,10 @@ void Requester::count_data(TimeNs now, std::uint32_t payload_length, std::uint32
 DurationNs Requester::tail_probe_delay(unsigned doublings) const {
   const DurationNs varied = std::min(4 * rtt_.variation(), rtt_.smoothed());
   const DurationNs once = rtt_.smoothed() + varied + rtt_.minimum() / 4 + links_.jitter_ns;
-  return std::min(once << std::min(doublings, kMaxBackoffShift), kMaxTailProbeDelayNs);
+  const DurationNs delay =
+      std::min(once << std::min(doublings, kMaxBackoffShift), kMaxTailProbeDelayNs);
+  if (doublings == 0 || MRC_BUG(kProbesKeepStep)) return delay;
+  return delay + uneven(delay, setup_.rts.first_psn.value() + tail_probes_);
 }
 
 // Without probes the tail is asked about when the retry timer has expired, and no path is revived.

@@ -29,7 +29,7 @@ void fail(Answer& answer, std::uint8_t syndrome, CompletionStatus status) {
 void Responder::start(const QpReadyToReceive& rtr, QpCounters& counters) {
   setup_ = &rtr;
   counters_ = &counters;
-  window_units_ = rtr.mpr_dest;
+  limits_ = {.window_units = rtr.mpr_dest};
   window_psns_ = rtr.mpr_dest * kWindowUnitPsns;
   expected_ = highest_ = first_sequence(rtr.first_psn);
   --highest_;
@@ -67,6 +67,7 @@ bool Responder::pop_completion(Completion& out) {
   out.length = receive.filled_by.length;
   out.into_receive = receive.filled_by.into_receive;
   out.has_immediate = filled && receive.filled_by.has_immediate;
+  out.solicited = filled && receive.filled_by.solicited;
   if (filled) --delivered_;
   receives_.pop_front();
   return true;
@@ -280,7 +281,8 @@ void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t p
         .length = write.message_length,
         .used = true,
         .into_receive = is_send(write),
-        .has_immediate = !is_send(write) || write.key == kSendImmediateKey};
+        .has_immediate = !is_send(write) || write.key == kSendImmediateKey,
+        .solicited = packet.bth.solicited};
   }
   highest_ = std::max(highest_, seq);
   ++out_of_order_;
@@ -379,7 +381,9 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
   sack.bitmap_offset = static_cast<std::int16_t>(base - (expected_ - 1));
   sack.bitmap = bits_.bits64(base, kReceivedLane) & bits_up_to_highest(base);
   if (MRC_BUG(kSackBitmapOffByOne)) ++sack.bitmap_offset;
-  sack.window_units = setup_->dynamic_mpr ? window_units_ : 0;
+  sack.window_units = setup_->dynamic_mpr ? limits_.window_units : 0;
+  sack.window_penalty = limits_.penalty.value;
+  sack.restore_window = limits_.penalty.restore;
   sack.out_of_order_count = static_cast<std::uint16_t>(std::min(out_of_order_, kMaxOutOfOrder));
   const std::uint64_t round_up = (std::uint64_t{1} << kReceivedUnitShift) - 1;
   sack.received_units =
@@ -387,14 +391,17 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
       wire::kReceivedUnitsMask;
 }
 
-Status Responder::set_window_units(std::uint8_t units) {
-  if (!started_ || !setup_->dynamic_mpr) {
+Status Responder::set_window(std::uint8_t units, const ReceiverPenalty& penalty) {
+  if (!started_ || (!setup_->dynamic_mpr && units != setup_->mpr_dest)) {
     return {ErrorCode::kWrongState, "dynamic MPR is not in use"};
   }
   if (units == 0 || units > setup_->mpr_dest) {
     return {ErrorCode::kInvalidArgument, "MPR must be between 1 and the value agreed at RTR"};
   }
-  window_units_ = units;
+  if (penalty.value > ReceiverPenalty::kMost) {
+    return {ErrorCode::kInvalidArgument, "a penalty is at most 127"};
+  }
+  limits_ = {units, penalty};
   return {};
 }
 

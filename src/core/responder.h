@@ -82,7 +82,7 @@ class Responder {
   // everything sent on it before has arrived or is lost; and of a damaged one nothing is known.
   Psn no_packet() const { return psn_of(expected_ - 1 - kFarthestTrigger); }
   std::uint64_t messages_closed() const { return messages_closed_; }
-  Status set_window_units(std::uint8_t units);
+  Status set_window(std::uint8_t units, const ReceiverPenalty& penalty);
   std::size_t memory_bytes() const;
 
  private:
@@ -95,11 +95,17 @@ class Responder {
     bool used = false;
     bool into_receive = false;
     bool has_immediate = true;
+    bool solicited = false;
   };
   struct Receive {
     ReceiveRequest request;
     StashedImmediate filled_by;
     CompletionStatus unfilled = CompletionStatus::kFlushed;  // how it ends unless it is filled
+  };
+  // What every answer tells the sender to keep to.
+  struct Limits {
+    std::uint8_t window_units = 0;
+    ReceiverPenalty penalty;
   };
   struct CorruptPath {
     std::uint32_t entropy = 0;
@@ -133,7 +139,7 @@ class Responder {
   const QpReadyToReceive* setup_ = nullptr;
   QpCounters* counters_ = nullptr;
   std::uint32_t window_psns_ = 0;
-  std::uint8_t window_units_ = 0;
+  Limits limits_;
   bool started_ = false;
   bool flushing_ = false;
 

@@ -5,7 +5,9 @@
 // the expiry of the one before, and anew with the first that is sent in it. With timeout 8 (262
 // us), 7 linear and 3 exponential tries it lasts 262 us seven times, then 524 us, 1.05 ms and 2.1
 // ms; 5.8 ms without progress end a queue pair. Only an interval in which something was sent and
-// nothing came back counts as a try. A queue pair that waits for its turn asks less and less often
+// nothing came back counts as a try; what was under way when progress began an interval was sent in
+// it, what was under way when one expired was not. So nobody is given up while all its ports are
+// down. A queue pair that waits for its turn asks less and less often
 // while the peer answers: with 4,096 of them and 262 us each, all asking every time would be 15
 // million packets a second. In a doubled interval the work keeps its room in the congestion window
 // for the time of a linear one only: queue pairs to one peer share that window, and one whose peer
@@ -33,12 +35,12 @@ class RetryPolicy {
   struct Standing {
     TimeNs heard_at = 0;       // last feedback
     bool waits = false;        // something is ready to be sent and waits for the window
-    bool under_way = false;    // some of its data is
+    bool under_way = false;    // some of its data is, also from before the interval
     bool nothing_out = false;  // nothing of its own is sent and unanswered
   };
   enum class Outcome : std::uint8_t {
     kNoTry,   // nothing was asked, or the peer is there and it is our turn that has not come
-    kTry,     // send again what got no answer
+    kTry,     // send again what got no answer; it may have used up no try
     kGiveUp,  // all tries are used up
   };
 
@@ -51,6 +53,7 @@ class RetryPolicy {
     interval_began_ = room_since_ = now;
     tries_ = waits_ = 0;
     gave_room_ = false;
+    carried_ = true;
     if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = answered_ = false;
   }
   // A question about the work in hand has left, or data. The first of an interval begins it: what
@@ -99,18 +102,21 @@ class RetryPolicy {
   // The interval is over; the next begins now.
   Outcome expire(TimeNs now, const Standing& standing) {
     const bool heard = standing.heard_at > interval_began_;
-    const bool asked = std::exchange(asked_, false) || standing.under_way;
+    const bool asked = std::exchange(asked_, false);
+    const bool carried = std::exchange(carried_, false) || MRC_BUG(kPortsDownUseTries);
+    const bool is_try = asked || (carried && standing.under_way);
     const bool sent_data = std::exchange(sent_data_, false);
     answered_ = false;
     interval_began_ = room_since_ = now;
     gave_room_ = false;
-    if (!asked) return Outcome::kNoTry;
+    if (!asked && !standing.under_way) return Outcome::kNoTry;
     if (standing.waits && heard && !sent_data) {
       if (standing.nothing_out) tries_ = 0;
       if (waits_ < kMaxWaitShift) ++waits_;
       return Outcome::kNoTry;
     }
     waits_ = 0;
+    if (!is_try) return Outcome::kTry;
     if (tries_ < 0xFF) ++tries_;
     const bool for_ever = exponential_ >= kMaxExponentialRetries;
     return !for_ever && tries_ > linear_ + exponential_ ? Outcome::kGiveUp : Outcome::kTry;
@@ -145,6 +151,7 @@ class RetryPolicy {
   // Intervals of waiting while the peer answered, each longer than the last.
   std::uint8_t waits_ = 0;
   bool asked_ = false;
+  bool carried_ = false;  // what is under way from before is part of this interval
   bool sent_data_ = false;
   bool answered_ = false;  // something came back since
   bool gave_room_ = false;

@@ -1,12 +1,14 @@
 // Whose turn it is to send: the round of queue pairs that want to, and the lines of those that wait
 // for a congestion window.
 //
-// Owns, for each slot of the queue pair table, whether it is in the round or in a line, and how
-// much of its turn it has used. A queue pair is in the round, in one line, or in neither; the round
-// and the lines keep the order in which their members came. Who was woken and had to wait on keeps
-// its place: a packet of 4 kB needs more room than the next of 8 bytes, which would go first for
-// ever. Every step takes constant time except
-// remove(), which is for queue pairs that end. Knows slots only: never asks a queue pair anything.
+// Owns, for each slot of the queue pair table, whether it is in the round or in a line, since when
+// it waits, and how much of its turn it has used. The round keeps the order in which its members
+// came, a line the order in which they began to wait. Who is woken and cannot send goes back to its
+// place, and nobody who began to wait later sends before it: a packet of 4 kB needs more room than
+// one of 8 bytes, of which there is always another. Who stands in a line may be in the round as
+// well, to ask a question; that costs no place. Every step takes constant time, except remove(),
+// which is for queue pairs that end, and park() of one that was woken, which passes those woken
+// before it. Knows slots only: never asks a queue pair anything.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +44,12 @@ class Scheduler {
   // Whether a turn of it would begin before those who wait in this line.
   bool jumps(std::uint32_t slot, const Line& line) const {
     const Turn& turn = turns_[slot];
-    return line.head != kNoSlot && !turn.woken && turn.used_bytes == 0;
+    if (line.head == kNoSlot || turn.used_bytes > 0) return false;
+    return turn.waits_since == 0 || turns_[line.head].waits_since < turn.waits_since;
   }
 
   void activate(std::uint32_t slot) {
     Turn& turn = turns_[slot];
-    MRC_ASSERT(!turn.parked);
     if (!turn.active) turn.active = round_.push_back(slot);
   }
   // Moves the i-th to the front; those it passes keep their order.
@@ -58,26 +60,33 @@ class Scheduler {
   // The first has sent so much; what it has used of its turn.
   std::uint32_t charge(std::uint32_t bytes) { return turns_[front()].used_bytes += bytes; }
   std::uint32_t used_bytes(std::uint32_t slot) const { return turns_[slot].used_bytes; }
-  // The first leaves the round.
-  void end_turn() {
+  // The first leaves the round. Whether it still waits for a chance to send: with data sent, or
+  // with none left to send, it has had its turn.
+  void end_turn(bool waits_on) {
     Turn& turn = turns_[front()];
     turn.active = false;
-    if (turn.used_bytes > 0) turn.woken = false;
+    if (!turn.parked && (turn.used_bytes > 0 || !waits_on)) turn.waits_since = 0;
     turn.used_bytes = 0;
     round_.pop_front();
   }
 
   // --- Lines
 
-  // To the end of the line, or back to its head after a turn that came to nothing; not while in the
-  // round.
+  // To the end of the line, or back to its place after a turn that came to nothing; not while in
+  // the round.
   void park(std::uint32_t slot, Line& line) {
     Turn& turn = turns_[slot];
     MRC_ASSERT(!turn.active && !turn.parked);
-    const bool first = std::exchange(turn.woken, false) && !MRC_BUG(kWokenGoesLast);
+    if (turn.waits_since == 0 || MRC_BUG(kWokenGoesLast)) turn.waits_since = ++last_wait_;
     turn.parked = true;
-    turn.previous = first ? kNoSlot : line.tail;
-    turn.next = first ? line.head : kNoSlot;
+    turn.previous = line.tail;
+    turn.next = kNoSlot;
+    if (line.tail != kNoSlot && turns_[line.tail].waits_since > turn.waits_since) {
+      turn.next = line.head;
+      while (turns_[turn.next].waits_since < turn.waits_since)
+        turn.next = turns_[turn.next].next;
+      turn.previous = turns_[turn.next].previous;
+    }
     (turn.previous == kNoSlot ? line.head : turns_[turn.previous].next) = slot;
     (turn.next == kNoSlot ? line.tail : turns_[turn.next].previous) = slot;
   }
@@ -85,7 +94,6 @@ class Scheduler {
   void unpark(std::uint32_t slot, Line& line) {
     Turn& turn = turns_[slot];
     if (!turn.parked) return;
-    turn.woken = turn.previous == kNoSlot;
     (turn.previous == kNoSlot ? line.head : turns_[turn.previous].next) = turn.next;
     (turn.next == kNoSlot ? line.tail : turns_[turn.next].previous) = turn.previous;
     turn.parked = false;
@@ -114,11 +122,12 @@ class Scheduler {
     std::uint32_t used_bytes = 0;
     bool active = false;
     bool parked = false;
-    bool woken = false;  // came from the head of a line and has sent no data since
+    std::uint64_t waits_since = 0;  // in the order of all who wait; 0 = it does not
   };
 
   Ring<std::uint32_t> round_;
   FixedArray<Turn> turns_;
+  std::uint64_t last_wait_ = 0;
 };
 
 }  // namespace mrc::core

@@ -19,7 +19,8 @@ struct SendRequest {
   Rkey remote_key{};
   bool with_immediate = false;
   std::uint32_t immediate = 0;
-  bool signaled = true;  // unsignaled requests complete silently unless they fail
+  bool signaled = true;    // unsignaled requests complete silently unless they fail
+  bool solicited = false;  // the peer's completion wakes those who wait for such ones only
   // A send: the data lands in the receive that the message uses up at the peer, and
   // `remote_address` and `remote_key` mean nothing. Between queue pairs that allow it only; see
   // QpConfig::allow_sends.
@@ -66,6 +67,7 @@ struct Completion {
   // Receive completions: the peer sent (the data is in the receive), and gave an immediate.
   bool into_receive = false;
   bool has_immediate = false;
+  bool solicited = false;  // the peer asked for an event
 };
 
 }  // namespace mrc::core

@@ -51,6 +51,7 @@ struct SendSlot {
   std::uint32_t pieces = 0;
   SendKind kind = SendKind::kWrite;
   bool signaled = true;
+  bool solicited = false;
 };
 
 struct ReceiveSlot {

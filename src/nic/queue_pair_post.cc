@@ -61,7 +61,8 @@ void QueuePairImpl::fill_send(const SendWork& work, std::uint32_t length) {
           .length = length,
           .pieces = 0,
           .kind = work.kind,
-          .signaled = work.signaled || setup_.signal_all};
+          .signaled = work.signaled || setup_.signal_all,
+          .solicited = work.solicited};
   Buffer* pieces = &send_pieces_[std::size_t{index} * setup_.max_send_buffers];
   if (work.inline_data) {
     std::byte* copy = inline_data_.get() + std::size_t{index} * setup_.max_inline;

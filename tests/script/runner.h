@@ -83,6 +83,7 @@ class Runner {
   void free_ports();
   void endpoint_probe();
   void receive_window();
+  void replace_paths();
   void deny(bool denied);
   Status move_qp(QpNumber qp, const std::string& state);
 

@@ -130,6 +130,22 @@ void Runner::receive_window() {
       world_->engine().set_receive_window(qp_at(1), static_cast<std::uint8_t>(value("units", 0))));
 }
 
+// replace_paths [NUMBER] from=16: EV i is the one with the entropy of number 16 + i from now on.
+void Runner::replace_paths() {
+  allow_fields({"qp", "from"});
+  const QpNumber qp = qp_at(1);
+  QpRecord& target = record(qp);
+  const Settings& settings = target.settings;
+  auto made = make_profile(settings["evs"], endpoint_.get<unsigned>("ports"),
+                           static_cast<std::uint32_t>(value("from", 0)));
+  if (!made.ok()) return settle(made.status());
+  auto profile = std::make_unique<core::EvProfile>(std::move(made).value());
+  const core::CcProfile cc = make_init(settings, profile.get()).cc;
+  settle(world_->engine().follow_profiles(world_->now(), qp, *profile, cc));
+  old_profiles_.push_back(std::exchange(target.profile, std::move(profile)));
+  world_->pump();
+}
+
 // deny ev=$a: by entropy value.
 void Runner::deny(bool denied) {
   allow_fields({"qp", "ev"});

@@ -27,6 +27,7 @@ const std::map<std::string, Runner::Verb>& Runner::verbs() {
       {"free_ports", &Runner::free_ports},
       {"endpoint_probe", &Runner::endpoint_probe},
       {"receive_window", &Runner::receive_window},
+      {"replace_paths", &Runner::replace_paths},
       {"deny", [](Runner& r) { r.deny(true); }},
       {"allow", [](Runner& r) { r.deny(false); }},
       {"post", &Runner::post},

@@ -31,6 +31,7 @@ Settings endpoint_settings() {
       {"control", 512},
       {"endpoint_requests", 32},
       {"service_time", 1},
+      {"jitter", 0},
   });
 }
 
@@ -80,6 +81,7 @@ core::EndpointConfig make_endpoint_config(const Settings& s) {
   config.control_capacity = s.get<unsigned>("control");
   config.endpoint_request_capacity = s.get<unsigned>("endpoint_requests");
   config.add_service_time = s["service_time"] != 0;
+  config.jitter_ns = static_cast<DurationNs>(s["jitter"]);
   return config;
 }
 
@@ -130,10 +132,10 @@ core::QpReadyToSend make_ready_to_send(const Settings& s) {
   return rts;
 }
 
-Result<core::EvProfile> make_profile(std::uint64_t evs, unsigned ports) {
+Result<core::EvProfile> make_profile(std::uint64_t evs, unsigned ports, std::uint32_t from) {
   std::vector<core::EvEntry> entries(evs);
   for (std::uint32_t i = 0; i < evs; ++i) {
-    entries[i].entropy = kFirstEntropy + i;
+    entries[i].entropy = kFirstEntropy + from + i;
     entries[i].port = static_cast<PortId>(1 + i % ports);
   }
   return core::EvProfile::create(entries);

@@ -12,7 +12,6 @@ constexpr DurationNs kMaxRttSampleNs = DurationNs{1} << 32;
 constexpr std::int64_t kMaxDelayInBaseRtts = 16;  // what one sample may bring into the average
 constexpr std::int64_t kAverageSamples = 80;      // 1 / 0.0125
 constexpr std::uint64_t kMaxIncrease = std::uint64_t{1} << 62;
-constexpr std::uint8_t kMaxPenalty = 127;
 constexpr unsigned kPenaltyShift = 7;
 constexpr std::int64_t kLossMemoryInBaseRtts = 4;
 constexpr std::uint8_t kMaxPaceShift = 4;
@@ -43,8 +42,7 @@ Nscc::Nscc(const CcProfile& profile, const CcEnvironment& environment)
       base_rtt_(profile.nscc.base_rtt_ns) {
   update_gains();
   smoothed_rtt_q3_ = base_rtt_ns() * 8;
-  // N requesters that open with a full window each would overrun the last hop N times.
-  set_window(max_window_bytes() / settings_.sharers);
+  set_window(first_window_bytes(settings_, max_window_bytes(), environment.hints));
   parked_fill_q16_ = kOneQ16 / settings_.sharers;
 }
 
@@ -199,7 +197,7 @@ bool Nscc::apply_penalty(const AckSample& sample, std::int64_t acked_bytes) {
     set_window(std::min(window_bytes_, in_flight_bytes() + acked_bytes));
   }
   penalty_end_ = sample.now + base_rtt_ns() + gains_.target_ns;
-  const std::int64_t penalty = std::min(sample.window_penalty, kMaxPenalty);
+  const std::int64_t penalty = std::min(sample.window_penalty, ReceiverPenalty::kMost);
   set_window(window_bytes_ - ((penalty * acked_bytes) >> kPenaltyShift));
   return true;
 }
@@ -316,7 +314,8 @@ void Nscc::ignore_bytes(std::int64_t bytes) {
 // --- The window and the rate below it ---
 
 void Nscc::set_window(std::int64_t bytes) {
-  const std::int64_t floor_bytes = MRC_BUG(kCcFloorZero) ? 1 : settings_.mtu_bytes;
+  const std::int64_t floor_bytes =
+      MRC_BUG(kCcFloorZero) ? 1 : min_window_bytes(settings_, max_window_bytes());
   window_bytes_ = std::clamp(bytes, floor_bytes, max_window_bytes());
   if (!at_floor()) {
     pace_shift_ = 0;

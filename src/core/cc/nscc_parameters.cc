@@ -40,7 +40,31 @@ std::int64_t megabits(std::uint64_t bits_per_second) {
   return static_cast<std::int64_t>(std::min(bits_per_second, kMaxBitsPerSecond) / 1'000'000);
 }
 
-std::uint32_t max_window(const NsccSettings& settings, const NsccNetwork& network) {
+// The controller's, for all of its queue pairs.
+std::uint32_t rate_of_all(std::uint32_t rate, const QpHints& hints) {
+  const std::uint64_t all = std::uint64_t{rate} * std::max(hints.qps_per_peer, 1U);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(all, QpHints::kLineRate));
+}
+
+std::uint32_t ceiling_of(const QpHints& hints) {
+  return hints.max_rate == 0 ? QpHints::kLineRate : rate_of_all(hints.max_rate, hints);
+}
+
+// What a rate is of a window that carries `full`.
+std::int64_t share_of(std::int64_t window_bytes, std::uint32_t rate, std::uint32_t full) {
+  return window_bytes * std::min(rate, full) / full;
+}
+
+// Those with whom we share our port, or our peer's if they are more. Incast is told in queue pairs,
+// and a controller has several: of 32 queue pairs, 4 from each, 8 controllers share.
+std::uint16_t sharers_of(const QpHints& hints) {
+  const std::uint32_t qps = std::max(hints.qps_per_peer, 1U);
+  const std::uint32_t at_peer = hints.remote_recv_peers / qps + (hints.remote_recv_peers % qps > 0);
+  const std::uint32_t sharers = std::max(at_peer, hints.send_peers);
+  return static_cast<std::uint16_t>(std::clamp(sharers, 1U, kMaxSharers));
+}
+
+std::uint32_t unlimited_window(const NsccSettings& settings, const NsccNetwork& network) {
   const std::int64_t mtu = settings.mtu_bytes;
   if (settings.max_window_bytes == 0) {
     const std::int64_t bdp = bandwidth_delay_bytes(network.bits_per_second, network.base_rtt_ns);
@@ -53,6 +77,13 @@ std::uint32_t max_window(const NsccSettings& settings, const NsccNetwork& networ
   return clamp_u32(limit, mtu, kMaxWindowBytes);
 }
 
+std::uint32_t max_window(const NsccSettings& settings, const NsccNetwork& network) {
+  const std::uint32_t window = unlimited_window(settings, network);
+  if (settings.max_rate == 0) return window;
+  return clamp_u32(share_of(window, settings.max_rate, QpHints::kLineRate), settings.mtu_bytes,
+                   kMaxWindowBytes);
+}
+
 }  // namespace
 
 NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes,
@@ -60,9 +91,11 @@ NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes,
   const NsccParameters& api = profile.nscc;
   constexpr auto kMaxBytes = static_cast<std::uint32_t>(kMaxWindowBytes);
   constexpr auto kMaxNs = static_cast<std::uint32_t>(kMaxBaseRttNs);
+  const std::int64_t least =
+      share_of(kOneQ16, rate_of_all(hints.min_rate, hints), ceiling_of(hints));
   return NsccSettings{
       .mtu_bytes = std::clamp(mtu_bytes, kMinNominalBytes, kMaxNominalBytes),
-      .sharers = std::clamp(hints.remote_recv_peers, 1U, kMaxSharers),
+      .max_rate = rate_of_all(hints.max_rate, hints),
       .adjust_bytes = std::min(api.adjust_bytes_threshold, kMaxBytes),
       .adjust_period_ns = std::min(api.adjust_period_threshold_ns, kMaxNs),
       .target_ns = std::min(api.target_delay_ns, kMaxNs),
@@ -73,6 +106,8 @@ NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes,
       .fast_q16 = to_fixed(api.fi_scale, kQ16, kMaxFastQ16),
       .gamma_q16 = to_fixed(api.gamma, kQ16, kMaxGammaQ16),
       .max_md_jump_q16 = to_fixed(api.max_md_jump, kQ16, kOneQ16),
+      .sharers = sharers_of(hints),
+      .least_q16 = static_cast<std::uint16_t>(std::min<std::int64_t>(least, kOneQ16 - 1)),
       .qa_gate = std::min(api.qa_gate, kMaxQaGate),
       .quick_adapt = !api.disable_qa,
       .network_trims = profile.network_trims,
@@ -124,6 +159,18 @@ NsccGains derive_gains(const NsccSettings& settings, const NsccNetwork& network)
   gains.adjust_period_ns =
       either(settings.adjust_period_ns, clamp_u32(base_rtt_ns, 1, kMaxBaseRttNs));
   return gains;
+}
+
+// N requesters that open with a full window each would overrun the last hop N times.
+std::int64_t first_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes,
+                                const QpHints& hints) {
+  const std::uint32_t rate = rate_of_all(hints.initial_rate, hints);
+  return rate == 0 ? max_window_bytes / settings.sharers
+                   : share_of(max_window_bytes, rate, ceiling_of(hints));
+}
+
+std::int64_t min_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes) {
+  return std::max<std::int64_t>(settings.mtu_bytes, max_window_bytes * settings.least_q16 >> 16);
 }
 
 }  // namespace mrc::core

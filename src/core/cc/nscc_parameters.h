@@ -33,7 +33,7 @@ inline constexpr std::uint32_t kOneQ16 = 1U << 16;
 // What the profile says explicitly; 0 = derive.
 struct NsccSettings {
   std::uint32_t mtu_bytes = 0;
-  std::uint32_t sharers = 1;  // requesters that send to our peer at the same time
+  std::uint32_t max_rate = 0;  // in parts of QpHints::kLineRate
   std::uint32_t adjust_bytes = 0;
   std::uint32_t adjust_period_ns = 0;
   std::uint32_t target_ns = 0;
@@ -44,6 +44,8 @@ struct NsccSettings {
   std::uint32_t fast_q16 = 0;
   std::uint32_t gamma_q16 = 0;
   std::uint32_t max_md_jump_q16 = 0;
+  std::uint16_t sharers = 1;    // controllers that share the narrower end of the path
+  std::uint16_t least_q16 = 0;  // the smallest window, as a part of the largest
   std::uint8_t qa_gate = 0;
   bool quick_adapt = true;
   bool network_trims = true;
@@ -78,5 +80,9 @@ struct NsccNetwork {
 
 std::int64_t bandwidth_delay_bytes(std::uint64_t bits_per_second, DurationNs rtt_ns);
 NsccGains derive_gains(const NsccSettings& settings, const NsccNetwork& network);
+// The windows to begin with, and to stay above.
+std::int64_t first_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes,
+                                const QpHints& hints);
+std::int64_t min_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes);
 
 }  // namespace mrc::core

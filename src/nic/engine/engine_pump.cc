@@ -143,6 +143,18 @@ void EnginePump::receive_packets() {
   const unsigned received = receive_.run(kReceiveBudget);
   state_.moved += received;
   state_.more_work = received >= kReceiveBudget;
+  if (pressure_.update(state_.now, state_.backend->counters().receive_overflow)) ease_pressure();
+}
+
+// Queue pairs that join meanwhile are told with the next change.
+void EnginePump::ease_pressure() {
+  state_.qps.for_each([this](QueuePairImpl& qp) {
+    const core::QpReadyToReceive& agreed = qp.e.rtr;
+    const std::uint8_t units =
+        agreed.dynamic_mpr ? pressure_.window_units(agreed.mpr_dest) : agreed.mpr_dest;
+    // One that is not connected has nobody to tell.
+    (void)state_.endpoint->set_receive_window(qp.number(), units, pressure_.penalty());
+  });
 }
 
 void EnginePump::run_timers() {

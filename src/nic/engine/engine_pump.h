@@ -16,6 +16,7 @@
 #include "nic/engine/pump_results.h"
 #include "nic/engine/pump_state.h"
 #include "nic/engine/pump_transmit.h"
+#include "nic/engine/receive_pressure.h"
 #include "nic/path_profile.h"
 #include "os/kernel_random.h"
 
@@ -88,6 +89,7 @@ class EnginePump {
 
  private:
   void receive_packets();
+  void ease_pressure();
   void run_timers();
   void transmit() { transmit_.run(); }
 
@@ -100,6 +102,7 @@ class EnginePump {
   PumpIntake intake_;
   PumpReceive receive_;
   PumpTransmit transmit_;
+  ReceivePressure pressure_;
   PortMask ports_enabled_ = PortMask::first(kMaxPorts);
   TimeNs load_since_ = 0;  // `state_.moved` counts from then on
 };

@@ -33,6 +33,7 @@ void PumpIntake::take_sends(QueuePairImpl& qp) {
                                     .with_immediate = has_immediate(send.kind),
                                     .immediate = send.immediate,
                                     .signaled = true,
+                                    .solicited = send.solicited,
                                     .into_receive = is_send(send.kind)};
     if (state_.endpoint->post_send(state_.now, qp.number(), request).ok()) continue;
     results_.drain_completions();

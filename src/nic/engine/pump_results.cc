@@ -91,7 +91,7 @@ void PumpResults::report_waiting() {
 
 void PumpResults::report_receive(QueuePairImpl& qp, const core::Completion& completion) {
   const ReceiveSlot& receive = qp.receive(static_cast<std::uint32_t>(completion.id));
-  CompletionEntry entry{.owner = &qp, .receive_credits = 1, .solicited = true};
+  CompletionEntry entry{.owner = &qp, .receive_credits = 1, .solicited = completion.solicited};
   const SendKind kind = !completion.into_receive   ? SendKind::kWriteImmediate
                         : completion.has_immediate ? SendKind::kSendImmediate
                                                    : SendKind::kSend;

@@ -1,6 +1,8 @@
 // The states of a queue pair, and what each step takes.
 #include <cerrno>
+#include <cstring>
 
+#include "api/handles.h"
 #include "unit/api/api_fixture.h"
 
 namespace mrc::api_test {
@@ -248,6 +250,58 @@ TEST_F(ModifyQpTest, AHintIsInUseUntilTheQueuePairIsReset) {
   EXPECT_EQ(mrc_destroy_qp(qps_[0]), 0);
   qps_[0] = nullptr;
   EXPECT_EQ(why(mrc_destroy_qp_hint(hint)), 0);
+}
+
+class HintTest : public ModifyQpTest {
+ protected:
+  // The congestion window that a queue pair begins with under a hint.
+  std::int64_t first_window(const mrc_qp_hint_attr& attr) {
+    mrc_qp_hint_init_attr init{};
+    init.attr = attr;
+    mrc_qp_hint* hint = mrc_create_qp_hint(context_, &init);
+    EXPECT_NE(hint, nullptr);
+    mrc_qp_attr mrc{};
+    mrc.qp_hint = hint;
+    EXPECT_EQ(step(qps_[0], IBV_QPS_INIT, mrc, MRC_QP_HINT), 0);
+    EXPECT_EQ(to_rtr(qps_[0], qps_[1]), 0);
+    EXPECT_EQ(to_rts(qps_[0]), 0);
+    const std::int64_t window = qps_[0]->pair.nic().report().status.window_bytes;
+    EXPECT_EQ(step(qps_[0], IBV_QPS_RESET), 0);
+    EXPECT_EQ(why(mrc_destroy_qp_hint(hint)), 0);
+    return window;
+  }
+
+  static mrc_qp_hint_attr rates(std::uint8_t version, std::uint32_t initial, std::uint32_t min,
+                                std::uint32_t max) {
+    mrc_qp_hint_attr attr{};
+    const std::uint32_t words[3] = {initial, min, max};
+    attr.vendor_cfg[0] = version;
+    std::memcpy(attr.vendor_cfg + 4, words, sizeof words);
+    return attr;
+  }
+};
+
+TEST_F(HintTest, CountsAndRatesMakeTheFirstWindow) {
+  constexpr std::uint32_t kLine = 1U << 20;
+  const std::int64_t full = first_window({});
+  mrc_qp_hint_attr eight_receive{};
+  eight_receive.num_remote_recv_peers = 8;
+  EXPECT_EQ(first_window(eight_receive), full / 8);
+  mrc_qp_hint_attr pairs_of_four = eight_receive;
+  pairs_of_four.num_qps_per_peer = 4;
+  EXPECT_EQ(first_window(pairs_of_four), full / 2) << "two controllers of four queue pairs each";
+  mrc_qp_hint_attr to_four{};
+  to_four.num_send_peers = 4;
+  EXPECT_EQ(first_window(to_four), full / 4);
+
+  EXPECT_EQ(first_window(rates(1, kLine / 4, 0, 0)), full / 4);
+  EXPECT_EQ(first_window(rates(1, 0, 0, kLine / 4)), full / 4);
+  EXPECT_EQ(first_window(rates(1, kLine / 8, kLine / 2, 0)), full / 2);
+  EXPECT_EQ(first_window(rates(1, 0xFFFF'FFFF, 0, 0)), full) << "the line's at most";
+  mrc_qp_hint_attr four = rates(1, kLine / 8, 0, 0);
+  four.num_qps_per_peer = 4;
+  EXPECT_EQ(first_window(four), full / 2) << "a rate is a queue pair's, a window that of all four";
+  EXPECT_EQ(first_window(rates(2, kLine / 4, 0, 0)), full) << "somebody else's bytes";
 }
 
 TEST_F(ModifyQpTest, WhatWasGrantedIsReadBack) {

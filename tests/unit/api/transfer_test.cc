@@ -225,10 +225,10 @@ TEST_F(TransferTest, AChannelTellsOfCompletions) {
   mrc_ack_cq_events(cq_, 1);
 }
 
-TEST_F(TransferTest, ASolicitedNotificationSleepsThroughCompletionsOfSends) {
+TEST_F(TransferTest, ASolicitedNotificationSleepsThroughWhatNobodySolicits) {
   int fd = -1;
   ASSERT_EQ(why(mrc_get_comp_channel_fd(channel_, &fd)), 0);
-  ASSERT_EQ(post_receives(qps_[1], 1), 0);
+  ASSERT_EQ(post_receives(qps_[1], 2), 0);
   ASSERT_EQ(mrc_req_notify_cq(cq_, 1), 0);
   ibv_sge sge = buffer(0, 16);
   ibv_send_wr request = write_request(&sge, 5000);
@@ -236,6 +236,10 @@ TEST_F(TransferTest, ASolicitedNotificationSleepsThroughCompletionsOfSends) {
   EXPECT_EQ(next_completion().status, IBV_WC_SUCCESS);
   EXPECT_FALSE(readable(fd));
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  ASSERT_EQ(post(request), 0);
+  EXPECT_EQ(next_completion().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(next_completion().status, IBV_WC_SUCCESS);
+  EXPECT_FALSE(readable(fd));
   request.send_flags |= IBV_SEND_SOLICITED;
   ASSERT_EQ(post(request), 0);
   ASSERT_TRUE(readable(fd, 60'000));

@@ -228,6 +228,22 @@ TEST(Nack, APeerThatIsNotReadyIsWaitedForWhereAskedTo) {
   }
 }
 
+// The copy that a NACK asked for left in mid-interval and is not late when that ends. Without
+// probes nothing else would ask.
+TEST(Nack, ACopyThatGetsNoAnswerIsGivenUpInTime) {
+  Sender s(
+      {.rts = {.first_psn = kFirstPsn, .timeout = 8, .linear_retries = 1, .exponential_retries = 0},
+       .probes = false});
+  s.post(1);
+  s.nack(kRoundTrip, s.send(0).front(), wire::NackReason::kNoResource);
+  bool given_up = false;
+  for (TimeNs now = 2 * kRoundTrip; now < 2 * kMillisecondNs && !given_up; now += kRoundTrip) {
+    s.send(now);
+    given_up = s.requester.on_timer(now).fatal;
+  }
+  EXPECT_TRUE(given_up);
+}
+
 TEST(TransportAck, CompletesMessagesAndSettlesTheirPackets) {
   Sender s;
   s.post(2, 1);

@@ -75,6 +75,36 @@ TEST(NsccParameters, ValuesAreKeptInsideTheirBounds) {
   EXPECT_EQ(make_settings({}, kMtu, {}).sharers, 1U);
 }
 
+TEST(NsccParameters, ThoseWhoShareThePathAreCountedAtItsNarrowerEnd) {
+  const auto sharers = [](const QpHints& hints) { return make_settings({}, kMtu, hints).sharers; };
+  EXPECT_EQ(sharers({.send_peers = 4}), 4U);
+  EXPECT_EQ(sharers({.send_peers = 4, .remote_recv_peers = 9}), 9U);
+  EXPECT_EQ(sharers({.qps_per_peer = 4, .remote_recv_peers = 32}), 8U);
+  EXPECT_EQ(sharers({.qps_per_peer = 4, .remote_recv_peers = 33}), 9U);
+  EXPECT_EQ(sharers({.qps_per_peer = 4}), 1U);
+  EXPECT_EQ(sharers({.qps_per_peer = 0xFFFF'FFFF, .remote_recv_peers = 0xFFFF'FFFF}), 1U);
+}
+
+TEST(NsccParameters, RatesAreThoseOfAllQueuePairsOfAController) {
+  constexpr std::uint32_t kLine = QpHints::kLineRate;
+  const NsccGains full = derived();
+  const NsccGains half = derived({}, kReference, {.qps_per_peer = 4, .max_rate = kLine / 8});
+  EXPECT_EQ(half.max_window_bytes, full.max_window_bytes / 2);
+  const auto least = [&](const QpHints& hints) {
+    return min_window_bytes(make_settings({}, kMtu, hints),
+                            derived({}, kReference, hints).max_window_bytes);
+  };
+  EXPECT_EQ(least({}), kMtu);
+  EXPECT_EQ(least({.min_rate = kLine / 8}), full.max_window_bytes / 8);
+  EXPECT_EQ(least({.min_rate = kLine / 8, .max_rate = kLine / 2}), full.max_window_bytes / 8);
+  EXPECT_EQ(derived({}, kReference, {.max_rate = 1}).max_window_bytes, kMtu) << "a packet at least";
+  EXPECT_LE(least({.min_rate = kLine / 2, .max_rate = kLine / 4}), full.max_window_bytes / 4)
+      << "no floor above the ceiling";
+  const QpHints slow{.initial_rate = kLine / 8};
+  EXPECT_EQ(first_window_bytes(make_settings({}, kMtu, slow), full.max_window_bytes, slow),
+            full.max_window_bytes / 8);
+}
+
 TEST(NsccParameters, AnExplicitWindowShrinksWithThePlanesThatAreLeft) {
   CcProfile profile;
   profile.nscc.max_cwnd = 100'000;

@@ -373,12 +373,26 @@ class Walk {
     model_.count_packet(evs[c].port);
   }
 
-  // No plane with another EV than `avoid` has had less than the one chosen.
+  // No plane with another EV than `avoid` has had less than the one chosen, of those that a packet
+  // sent again prefers: others than that of `avoid` with a good EV.
   void check_plane_choice(const std::vector<unsigned>& candidates, unsigned chosen, EvIndex avoid) {
+    const std::vector<ModelEv>& evs = model_.evs();
+    const auto elsewhere = [&](unsigned i) {
+      return avoid != kNoEv && evs[i].port != evs[index_of(avoid)].port && has_good(candidates, i);
+    };
+    const bool moves = std::any_of(candidates.begin(), candidates.end(), elsewhere);
+    ASSERT_TRUE(!moves || elsewhere(chosen));
     for (const unsigned i : candidates) {
-      if (ev_at(i) == avoid) continue;
+      if (ev_at(i) == avoid || (moves && !elsewhere(i))) continue;
       ASSERT_GE(model_.load(model_.evs()[i].port), model_.load(model_.evs()[chosen].port));
     }
+  }
+
+  bool has_good(const std::vector<unsigned>& candidates, unsigned plane_of) {
+    const std::vector<ModelEv>& evs = model_.evs();
+    return std::any_of(candidates.begin(), candidates.end(), [&](unsigned i) {
+      return evs[i].port == evs[plane_of].port && evs[i].state == kGood;
+    });
   }
 
   // At most one SKIP entry of the plane is revived; a SKIP entry is used only for want of a GOOD

@@ -119,7 +119,10 @@ struct Sender {
   }
   Requester::Outcome nack(TimeNs now, const TxPacket& packet, wire::NackReason reason) {
     return requester.on_nack(
-        now, {.reason = reason, .entropy = entropy(packet.ev), .psn = packet.packet.bth.psn});
+        now, {.reason = reason,
+              .entropy = entropy(packet.ev),
+              .psn = packet.packet.bth.psn,
+              .timestamp_ticks = std::get_if<wire::Write>(&packet.packet.body)->timestamp.ticks});
   }
   std::vector<Completion> completions() {
     std::vector<Completion> all;

@@ -349,14 +349,26 @@ TEST(Responder, SacksFollowTheThresholdAndWhatAsksForThem) {
 
 TEST(Responder, TheWindowMayShrinkWhereThatWasAgreed) {
   Receiver fixed;
-  EXPECT_EQ(fixed.responder.set_window_units(1).code(), ErrorCode::kWrongState);
+  EXPECT_EQ(fixed.responder.set_window(1, {}).code(), ErrorCode::kWrongState);
   Receiver r({.mpr_dest = 4, .dynamic_mpr = true});
   EXPECT_EQ(r.sack(0).window_units, 4);
-  EXPECT_EQ(r.responder.set_window_units(0).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(r.responder.set_window_units(5).code(), ErrorCode::kInvalidArgument);
-  ASSERT_TRUE(r.responder.set_window_units(2).ok());
+  EXPECT_EQ(r.responder.set_window(0, {}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(r.responder.set_window(5, {}).code(), ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(r.responder.set_window(2, {}).ok());
   EXPECT_EQ(r.sack(0).window_units, 2);
   EXPECT_EQ(r.take(Receiver::only(3 * 128)), DropReason::kNone) << "sent before it was told";
+}
+
+TEST(Responder, APenaltyIsInEveryAnswerUntilItIsOver) {
+  Receiver r;  // without dynamic MPR: the window stays as agreed
+  ASSERT_TRUE(r.responder.set_window(r.setup.mpr_dest, {.value = 64}).ok());
+  EXPECT_EQ(r.sack(0).window_penalty, 64);
+  EXPECT_FALSE(r.sack(0).restore_window);
+  ASSERT_TRUE(r.responder.set_window(r.setup.mpr_dest, {.restore = true}).ok());
+  EXPECT_EQ(r.sack(0).window_penalty, 0);
+  EXPECT_TRUE(r.sack(0).restore_window);
+  EXPECT_EQ(r.responder.set_window(r.setup.mpr_dest, {.value = 128}).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 TEST(Responder, APathThatDamagesThreePacketsInARowIsToBeSkipped) {

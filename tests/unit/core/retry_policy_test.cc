@@ -124,6 +124,18 @@ TEST(RetryPolicy, WhatWasAcknowledgedIsNoTryOfTheRest) {
       << "what is under way and was not acknowledged is";
 }
 
+// With jitter one packet is given up after the other, and the rest stay under way.
+TEST(RetryPolicy, WhatStaysUnderWayIsNoTryOfLaterIntervals) {
+  RetryPolicy policy = make(1, 0);
+  TimeNs now = 0;
+  EXPECT_EQ(silent_interval(policy, now), Outcome::kTry);
+  for (unsigned i = 0; i < 10; ++i)
+    EXPECT_EQ(policy.expire(now += kUnit, {.under_way = true}), Outcome::kTry)
+        << "all ports may be down; what is late is still to be sent again";
+  EXPECT_EQ(policy.tries(), 1);
+  EXPECT_EQ(silent_interval(policy, now), Outcome::kGiveUp);
+}
+
 TEST(RetryPolicy, ADoubledIntervalKeepsItsRoomForALinearOne) {
   RetryPolicy policy = make(1, 3);
   TimeNs now = 0;

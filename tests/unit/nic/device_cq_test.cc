@@ -93,10 +93,11 @@ TEST_F(DeviceCq, NotifiesOnceForEachRequest) {
   a.cq->wait_acknowledged();
 }
 
-TEST_F(DeviceCq, SolicitedOnlyWaitsForImmediatesAndErrors) {
+TEST_F(DeviceCq, SolicitedOnlyWaitsForWhatThePeerSolicits) {
   make_pair_with_channel();
   Arena at_a(*a.device, a.domain, 64);
   Arena at_b(*b.device, b.domain, 64);
+  ASSERT_EQ(a.post_receive(6), 0);
   ASSERT_EQ(a.post_receive(7), 0);
   ASSERT_EQ(a.cq->request_notification(true), 0);
   ASSERT_EQ(a.post(write(at_a, at_b, 8)), 0);
@@ -104,6 +105,10 @@ TEST_F(DeviceCq, SolicitedOnlyWaitsForImmediatesAndErrors) {
   EXPECT_FALSE(event_waits(0));
   SendWork work = write(at_b, at_a, 8);
   work.kind = SendKind::kWriteImmediate;
+  ASSERT_EQ(b.post(work), 0);
+  EXPECT_EQ(a.next_completion().id, 6U);
+  EXPECT_FALSE(event_waits(0));
+  work.solicited = true;
   ASSERT_EQ(b.post(work), 0);
   void* who = nullptr;
   ASSERT_EQ(channel->wait(who), 0);

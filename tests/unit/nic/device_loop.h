@@ -53,6 +53,8 @@ class LoopNet {
   struct Box {
     std::deque<LoopPacket> packets;
     int signal = -1;
+    std::size_t room = SIZE_MAX;  // packets
+    std::uint64_t overflow = 0;
   };
 
   void join(const wire::IpAddress& gid, int signal) {
@@ -68,10 +70,23 @@ class LoopNet {
     const auto box = boxes_.find(to);
     if (box == boxes_.end()) return;
     if (filter_ && filter_(packet, bytes.port, bytes.entropy)) return;
+    if (box->second.packets.size() >= box->second.room) {
+      ++box->second.overflow;
+      return;
+    }
     if (bytes.traffic_class == core::TrafficClass::kTrimmable) ++trimmable_;
     if (bytes.traffic_class != core::TrafficClass::kControl) data_dscp_ = bytes.dscp;
     box->second.packets.push_back(std::move(bytes));
     if (box->second.packets.size() == 1) eventfd_write(box->second.signal, 1);
+  }
+  // Like a socket's buffer: what finds no room is dropped and counted.
+  void set_room(const wire::IpAddress& gid, std::size_t packets) {
+    const std::lock_guard lock(mutex_);
+    boxes_[gid].room = packets;
+  }
+  std::uint64_t overflow(const wire::IpAddress& gid) {
+    const std::lock_guard lock(mutex_);
+    return boxes_[gid].overflow;
   }
   // What the last data packet was to carry instead of the device's code point.
   std::optional<std::uint8_t> data_dscp() {
@@ -168,6 +183,7 @@ class LoopBackend final : public Backend {
                             .entropy = packet.entropy,
                             .transport = packet.transport});
     }
+    counters_.receive_overflow = net_->overflow(gid_);
     return count;
   }
 
