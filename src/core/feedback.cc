@@ -110,8 +110,11 @@ DropReason Requester::on_sack(TimeNs now, const wire::Sack& sack) {
   }
   sample.acked_bytes = settled_bytes_;
   links_.cc->on_ack(sample);
-  // What we hear about abandoned paths does not put off the question about the work in hand.
-  if (answers_revival(sack) && settled_bytes_ == 0) {
+  // What we hear about abandoned paths, or have heard before, does not put off the question about
+  // the work in hand: a peer that repeated itself every 30 us did so for 500.
+  const bool aside =
+      sack.probe_answer ? answers_revival(sack) : !MRC_BUG(kOldNewsPutOffTheQuestion);
+  if (aside && settled_bytes_ == 0) {
     note_life(now);
   } else {
     note_feedback(now);

@@ -361,7 +361,7 @@ Requester::Outcome Requester::expire_retry(TimeNs now) {
       now,
       {.heard_at = heard_at_, .waits = waits, .under_way = under_way, .nothing_out = nothing_out});
   if (outcome == RetryPolicy::Outcome::kNoTry) return {};
-  ++links_.counters->timeouts;
+  if (outcome != RetryPolicy::Outcome::kAgain) ++links_.counters->timeouts;
   if (outcome == RetryPolicy::Outcome::kGiveUp) {
     return {.fatal = true, .status = CompletionStatus::kRetryExceeded};
   }

@@ -40,7 +40,8 @@ class RetryPolicy {
   };
   enum class Outcome : std::uint8_t {
     kNoTry,   // nothing was asked, or the peer is there and it is our turn that has not come
-    kTry,     // send again what got no answer; it may have used up no try
+    kAgain,   // send again what got no answer; nothing was sent meanwhile, so it was no try
+    kTry,     // send again what got no answer
     kGiveUp,  // all tries are used up
   };
 
@@ -116,7 +117,7 @@ class RetryPolicy {
       return Outcome::kNoTry;
     }
     waits_ = 0;
-    if (!is_try) return Outcome::kTry;
+    if (!is_try) return Outcome::kAgain;
     if (tries_ < 0xFF) ++tries_;
     const bool for_ever = exponential_ >= kMaxExponentialRetries;
     return !for_ever && tries_ > linear_ + exponential_ ? Outcome::kGiveUp : Outcome::kTry;
