@@ -154,17 +154,17 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
     error = "device " + config_.name + ": " + endpoint.status().what();
     return os::errno_of(endpoint.status());
   }
-  group_->engines.push_back(
-      std::make_unique<Engine>(EngineParts{.endpoint = std::move(endpoint).value(),
-                                           .backend = std::move(backend),
-                                           .group = group_.get(),
-                                           .index = static_cast<unsigned>(group_->engines.size()),
-                                           .evs_per_port = config_.evs_per_port,
-                                           .spray_quantum = config_.spray_quantum,
-                                           .trimming = config_.trimming,
-                                           .max_peers = kMaxPeers,
-                                           .udp_port = config_.udp_port,
-                                           .dialect = config_.dialect}));
+  group_->engines.push_back(std::make_unique<Engine>(
+      EngineParts{.endpoint = std::move(endpoint).value(),
+                  .backend = std::move(backend),
+                  .group = group_.get(),
+                  .index = static_cast<unsigned>(group_->engines.size()),
+                  .paths = {config_.evs_per_port, config_.active_evs_per_port},
+                  .spray_quantum = config_.spray_quantum,
+                  .trimming = config_.trimming,
+                  .max_peers = kMaxPeers,
+                  .udp_port = config_.udp_port,
+                  .dialect = config_.dialect}));
   return 0;
 }
 

@@ -46,10 +46,16 @@ bool PathProfiles::choose_path(std::vector<core::EvEntry>& entries, PortId port,
   return false;
 }
 
+std::uint16_t PathProfiles::active_evs() const {
+  const unsigned all = counts_.active_evs_per_port * backend_->port_count();
+  return static_cast<std::uint16_t>(std::min(all, kMaxEvsPerQp));
+}
+
 PathProfileResult PathProfiles::own() {
   if (own_) return {own_, 0};
   const unsigned ports = backend_->port_count();
-  const unsigned total = std::min<unsigned>(std::max(evs_per_port_, 1U) * ports, kMaxEvsPerQp);
+  const unsigned total =
+      std::min<unsigned>(std::max(counts_.evs_per_port, 1U) * ports, kMaxEvsPerQp);
   std::vector<core::EvEntry> entries;
   for (unsigned i = 0; i < total; ++i)
     choose_path(entries, static_cast<PortId>(i % ports + 1), 0, /*exactly=*/false);

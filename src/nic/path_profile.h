@@ -45,10 +45,16 @@ struct PathProfileResult {
 
 class PathProfiles {
  public:
-  PathProfiles(Backend& backend, std::uint32_t evs_per_port, os::KernelRandom& random,
+  struct Counts {
+    std::uint32_t evs_per_port = 8;         // of the device's own choice
+    std::uint32_t active_evs_per_port = 0;  // 0 = all
+  };
+  PathProfiles(Backend& backend, const Counts& counts, os::KernelRandom& random,
                const wire::Dialect& dialect = wire::kOpenMrc)
-      : backend_(&backend), evs_per_port_(evs_per_port), random_(&random), dialect_(dialect) {}
+      : backend_(&backend), counts_(counts), random_(&random), dialect_(dialect) {}
 
+  // Of all planes together; the other EVs are backups. 0 = all.
+  std::uint16_t active_evs() const;
   // For queue pairs without a profile. EIO when the back end can use no path at all.
   PathProfileResult own();
   // ENOENT: no such profile. EINVAL: not online, or without a path on our ports.
@@ -61,7 +67,7 @@ class PathProfiles {
   static bool same_paths(const PathProfile& built, const node::NodeEvProfile& now);
 
   Backend* backend_;
-  std::uint32_t evs_per_port_;
+  Counts counts_;
   os::KernelRandom* random_;
   wire::Dialect dialect_;
   std::shared_ptr<PathProfile> own_;

@@ -105,6 +105,7 @@ int QueuePairImpl::init(const QpProfiles& profiles) {
       profiles.has_ev_profile ? known.of_node(*snapshot, profiles.ev_profile) : known.own();
   if (paths.error != 0) return paths.error;
   init.ev_profile = &paths.profile->profile;
+  init.active_evs = known.active_evs();
   init.ev_min_active = static_cast<std::uint16_t>(
       std::min<std::uint32_t>(paths.profile->min_active, paths.profile->profile.size()));
   const Status done = engine_->pump().endpoint().init_qp(number_, init);

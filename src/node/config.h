@@ -71,6 +71,7 @@ struct DeviceConfig {
   std::uint16_t udp_port = wire::kDefaultUdpPort;  // of the first process; see docs/wire.md
   std::uint32_t path_mtu = 0;                      // largest payload; 0 = ask the interfaces
   std::uint32_t evs_per_port = 8;                  // paths of queue pairs without a profile
+  std::uint32_t active_evs_per_port = 0;           // used at a time; the rest are backups; 0 = all
   std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
   PayloadCheck payload_check = PayloadCheck::kFull;
   bool trimming = false;            // switches trim packets instead of dropping them

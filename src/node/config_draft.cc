@@ -163,6 +163,15 @@ std::optional<std::uint32_t> parse_hex(std::string_view text, std::uint32_t max)
   return value;
 }
 
+// A path for each choice of the routes: what the fabric has, as far as that is known.
+std::uint32_t usual_evs(const DeviceConfig& config) {
+  constexpr std::uint32_t kMost = 32;
+  std::uint32_t evs = config.evs_per_port;
+  for (const Srv6Route& route : config.srv6_routes)
+    evs = std::max(evs, std::min<std::uint32_t>(route.choices, kMost));
+  return evs;
+}
+
 }  // namespace
 
 bool is_device_name(std::string_view name) {
@@ -265,6 +274,7 @@ std::string finish_device(DeviceDraft& draft, const std::string& state_directory
   if (!error.empty()) return error;
   const Status dscp = wire::check_dscp_map(config.dscp);
   if (!dscp.ok()) return draft.dscp_origin + dscp.what();
+  if (draft.evs_origin.empty()) config.evs_per_port = usual_evs(config);
   if (config.evs_per_port * config.planes.size() > kMaxEvsPerQp) {
     return draft.evs_origin + "evs_per_port times planes is more than " +
            std::to_string(kMaxEvsPerQp);

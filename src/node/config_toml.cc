@@ -333,6 +333,8 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
   } else if (key == "evs_per_port") {
     draft.evs_origin = reader.place(node.source());
     reader.number(key, node, 1, kMaxEvsPerQp, config.evs_per_port);
+  } else if (key == "active_evs_per_port") {
+    reader.number(key, node, 0, kMaxEvsPerQp, config.active_evs_per_port);
   } else if (key == "port_rate") {
     read_rate(reader, node, config.port_bits_per_second);
   } else if (key == "spray_quantum") {
@@ -389,7 +391,7 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
       reader.unknown(
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
-          "evs_per_port, port_rate, spray_quantum, threads, payload_check, trimming, "
+          "evs_per_port, active_evs_per_port, port_rate, spray_quantum, threads, payload_check, trimming, "
           "segmentation, dscp, dialect, retry, directory");
     }
     if (reader.failed()) return;

@@ -67,7 +67,7 @@ PumpState state_of(EngineParts& parts) {
 EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
     : state_(state_of(parts)),
       inbox_(inbox),
-      path_profiles_(*state_.backend, parts.evs_per_port, random_, parts.dialect),
+      path_profiles_(*state_.backend, parts.paths, random_, parts.dialect),
       default_cc_(software_cc(*state_.backend, parts.trimming)),
       results_(state_),
       intake_(state_, results_),

@@ -27,7 +27,7 @@ struct EngineParts {
   std::unique_ptr<Backend> backend;
   EngineGroup* group = nullptr;
   unsigned index = 0;  // in the group
-  std::uint32_t evs_per_port = 8;
+  PathProfiles::Counts paths;
   std::uint32_t spray_quantum = 0;
   bool trimming = false;
   unsigned max_peers = 0;

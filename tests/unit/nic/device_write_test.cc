@@ -1,4 +1,7 @@
 // Writes between two devices: data, lists of buffers, inline data, immediates, order.
+#include <set>
+#include <utility>
+
 #include "device_fixture.h"
 
 namespace mrc::nic::test {
@@ -127,6 +130,44 @@ TEST_F(DeviceWrite, ArrivesWithoutAnyCallOfTheReceiver) {
   ASSERT_EQ(a.post(write(from, to, 8)), 0);
   std::atomic_ref<std::byte> flag(to.data()[0]);
   EXPECT_TRUE(eventually([&] { return flag.load() == Arena::pattern(0, 7); }));
+}
+
+// Of 8 EVs on each of 4 ports 2 are used at a time. What goes bad is replaced by a backup.
+TEST_F(DeviceWrite, BackupsTakeThePlaceOfPathsThatGoBad) {
+  for (Side* side : {&a, &b}) {
+    side->device.reset();
+    node::DeviceConfig config = loop_config(scratch, side == &a ? 0 : 1);
+    config.active_evs_per_port = 2;
+    std::string error;
+    Backends backends;
+    backends.push_back(std::make_unique<LoopBackend>(net, config.planes.front().address, 4));
+    side->device = DeviceImpl::create(config, std::move(backends), error);
+    ASSERT_NE(side->device, nullptr) << error;
+  }
+  make_pair();
+  Arena from(*a.device, a.domain, 1 << 20);
+  Arena to(*b.device, b.domain, 1 << 20);
+  from.fill(1);
+  const auto used = [&] {
+    std::set<std::pair<PortId, std::uint32_t>> paths;
+    for (const PathReport& path : a.qp->report().paths) {
+      if (path.counters.sent > 0) paths.emplace(path.port, path.entropy);
+    }
+    return paths;
+  };
+  const auto send = [&] {
+    ASSERT_EQ(a.post(write(from, to, 1 << 20)), 0);
+    EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  };
+  send();
+  const auto first = used();
+  EXPECT_EQ(first.size(), 8U);
+  const LoopNet::FilterScope dead(
+      *net, [&](const wire::Packet& packet, PortId port, std::uint32_t entropy) {
+        return wire::is_write(packet.bth.opcode) && std::pair(port, entropy) == *first.begin();
+      });
+  send();
+  EXPECT_GE(used().size(), 9U);
 }
 
 }  // namespace

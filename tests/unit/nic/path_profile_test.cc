@@ -49,7 +49,7 @@ class PathProfileTest : public testing::Test {
 
   LoopBackend backend_{std::make_shared<LoopNet>(), address(), kPorts};
   os::KernelRandom random_;
-  PathProfiles profiles_{backend_, 8, random_};
+  PathProfiles profiles_{backend_, {}, random_};
 };
 
 TEST_F(PathProfileTest, OneValueOnFourPortsIsFourPaths) {

@@ -88,6 +88,7 @@ backend = "udp"
 udp_port = 5000
 path_mtu = 8192
 evs_per_port = 16
+active_evs_per_port = 4
 port_rate = "2.5G"
 spray_quantum = 15
 threads = 3
@@ -120,6 +121,7 @@ exponential = 25
   EXPECT_EQ(device.udp_port, 5000);
   EXPECT_EQ(device.path_mtu, 8192U);
   EXPECT_EQ(device.evs_per_port, 16U);
+  EXPECT_EQ(device.active_evs_per_port, 4U);
   EXPECT_EQ(device.port_bits_per_second, 2'500'000'000U);
   EXPECT_EQ(device.spray_quantum, 15U);
   EXPECT_EQ(device.threads, 3U);
@@ -157,6 +159,21 @@ plane = [{ address = "fc00::1/64", wire = "/tmp/a" }, { address = "fc00::1/64", 
   EXPECT_EQ(device.backend, BackendKind::kWire);
   ASSERT_EQ(device.planes.size(), 2U);
   EXPECT_EQ(device.planes[1].wire_path, "/tmp/b");
+}
+
+TEST(Config, AsManyPathsAsTheRoutesHaveChoicesUpTo32) {
+  const auto evs = [](const std::string& usids, const std::string& more) {
+    return only_device("[device.lab]\nbackend = \"wire\"\n" + more +
+                       "plane = [{ address = \"fd00::1/64\", wire = \"/tmp/a\", "
+                       "usid_block = \"5f00:1::/32\" }]\n"
+                       "srv6_route = [{ to = \"fd00::2/128\", usids = \"" +
+                       usids + "\" }]\n")
+        .evs_per_port;
+  };
+  EXPECT_EQ(evs("1000:8000*4:1001", ""), 8U);
+  EXPECT_EQ(evs("1000:8000*20:1001", ""), 20U);
+  EXPECT_EQ(evs("1000:8000*64:1001", ""), 32U);
+  EXPECT_EQ(evs("1000:8000*64:1001", "evs_per_port = 2\n"), 2U) << "asked for";
 }
 
 TEST(Config, SaysWhereAndWhatIsWrong) {

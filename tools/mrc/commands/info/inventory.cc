@@ -139,6 +139,7 @@ Json describe(const node::DeviceConfig& config) {
   device["gids"] = gids_of(config.name);
   device["path_mtu_bytes"] = report.path_mtu;
   device["evs_per_port"] = config.evs_per_port;
+  device["active_evs_per_port"] = config.active_evs_per_port;
   device["spray_quantum"] = config.spray_quantum;
   device["payload_check"] = config.payload_check == node::PayloadCheck::kFull ? "full" : "headers";
   device["trimming"] = config.trimming;
