@@ -177,8 +177,12 @@ class EngineHarness {
     } else if (action == Action::kMemory) {
       s.renew_region(value >> 1, (value & 1) != 0);
     } else if (action == Action::kWindow) {
-      const Status set = endpoint.set_receive_window(kQpNumbers[qp], value % 4);
-      check(!set.ok() || shape_.dynamic_mpr, "dynamic MPR was set without being agreed");
+      const std::uint8_t units = value % 4;
+      const core::ReceiverPenalty penalty{.value = static_cast<std::uint8_t>(value >> 2),
+                                          .restore = (value & 1) != 0};
+      const Status set = endpoint.set_receive_window(kQpNumbers[qp], units, penalty);
+      check(!set.ok() || shape_.dynamic_mpr || units == shape_.window_units,
+            "dynamic MPR was set without being agreed");
     } else {
       const Status sent =
           endpoint.send_endpoint_probe(now_, {.peer = Side::address(0, qp, shape_),

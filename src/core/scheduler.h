@@ -94,6 +94,7 @@ class Scheduler {
   void unpark(std::uint32_t slot, Line& line) {
     Turn& turn = turns_[slot];
     if (!turn.parked) return;
+    if (MRC_BUG(kQuestionsCostAPlace) && turn.previous != kNoSlot) turn.waits_since = 0;
     (turn.previous == kNoSlot ? line.head : turns_[turn.previous].next) = turn.next;
     (turn.next == kNoSlot ? line.tail : turns_[turn.next].previous) = turn.previous;
     turn.parked = false;

@@ -391,8 +391,8 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
       reader.unknown(
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
-          "evs_per_port, active_evs_per_port, port_rate, spray_quantum, threads, payload_check, trimming, "
-          "segmentation, dscp, dialect, retry, directory");
+          "evs_per_port, active_evs_per_port, port_rate, spray_quantum, threads, payload_check, "
+          "trimming, segmentation, dscp, dialect, retry, directory");
     }
     if (reader.failed()) return;
   }
