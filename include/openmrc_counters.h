@@ -42,7 +42,7 @@ struct openmrc_qp_counters {
   uint64_t spurious;           /* declared lost, and had arrived */
   uint64_t marked;             /* answers that told of congestion on a path */
   uint64_t probes_sent;
-  uint64_t timeouts; /* expiries of the retry timer */
+  uint64_t timeouts; /* expiries of the retry timer that used up a try */
   uint64_t messages_completed;
   uint64_t sacks_received;
 

@@ -23,7 +23,7 @@ struct QpCounters {
   std::uint64_t spurious = 0;  // declared lost, yet it had arrived
   std::uint64_t marked = 0;    // SACKs with SKIP_ONCE
   std::uint64_t probes_sent = 0;
-  std::uint64_t timeouts = 0;  // expiries of the retry timer
+  std::uint64_t timeouts = 0;  // expiries of the retry timer that used up a try
   std::uint64_t messages_completed = 0;
   std::uint64_t data_received = 0;   // new write packets
   std::uint64_t bytes_received = 0;  // payload placed
@@ -52,7 +52,7 @@ struct EndpointCounters {
   std::array<std::uint64_t, kDropReasonCount> drops{};  // index 0 counts packets used
   std::vector<PortCounters> ports;                      // index 0 is port 1
   std::uint64_t events_dropped = 0;
-  std::uint64_t control_dropped = 0;  // answers given up because the control queue was full
+  std::uint64_t control_dropped = 0;  // answers for which there was no room or no way out
 };
 
 }  // namespace mrc::core

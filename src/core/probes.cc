@@ -1,4 +1,4 @@
-// Reliability probes: small packets that fetch a SACK (protocol.md 1.9). They serve three ends: to
+// Reliability probes: small packets that fetch a SACK (docs/wire.md). They serve three ends: to
 // hear about the tail of a transfer, to bring an abandoned path back, and to check the way our
 // answers take when we receive without sending.
 #include <algorithm>
@@ -143,7 +143,7 @@ void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev, Durati
   }
 }
 
-// P1: while we receive but send nothing, a probe now and then checks a path that our SACKs may
+// While we receive but send nothing, a probe now and then checks a path that our SACKs may
 // take; a silent one is not used for them any more. With data of our own on the way its feedback
 // does this.
 bool Requester::check_reverse_path() {

@@ -157,7 +157,7 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
                                 .immediate = m.request.immediate};
 }
 
-// AckReq (protocol.md section 4): set where the sender would otherwise wait for an answer that the
+// AckReq: set where the sender would otherwise wait for an answer that the
 // byte counter of the responder may not produce.
 bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
   if (messages_.ends_backlog(seq)) return true;

@@ -3,7 +3,7 @@
 //
 // Data flow: post() queues a message; next_data() cuts it into packets within the PSN window (MPR)
 // and the congestion window, retransmissions first and oldest first; on_sack / on_nack / on_ack
-// settle packets and messages; on_timer() fires the tail probe and the retry timer;
+// settle packets and messages; on_timer() fires what is due of the timers below;
 // pop_completion() reports in posting order.
 //
 // Why something is sent again: loss_detector.h (SACKs), NACKs, and the retry timer when nothing

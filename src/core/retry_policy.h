@@ -5,10 +5,10 @@
 // the expiry of the one before, and anew with the first that is sent in it. With timeout 8 (262
 // us), 7 linear and 3 exponential tries it lasts 262 us seven times, then 524 us, 1.05 ms and 2.1
 // ms; 5.8 ms without progress end a queue pair. Only an interval in which something was sent and
-// nothing came back counts as a try; what was under way when progress began an interval was sent in
-// it, what was under way when one expired was not. So nobody is given up while all its ports are
-// down. A queue pair that waits for its turn asks less and less often
-// while the peer answers: with 4,096 of them and 262 us each, all asking every time would be 15
+// that brought no progress counts as a try; what was under way when progress began an interval was
+// sent in it, what was under way when one expired was not. So nobody is given up while all its
+// ports are down. A queue pair that waits for its turn asks less and less often while the peer
+// answers: with 4,096 of them and 262 us each, all asking every time would be 15
 // million packets a second. In a doubled interval the work keeps its room in the congestion window
 // for the time of a linear one only: queue pairs to one peer share that window, and one whose peer
 // is gone and which tries for ever, 32 s apart, must not keep the others from sending. Never sends,

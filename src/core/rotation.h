@@ -7,7 +7,7 @@
 //   begin        active_end      usable_end      end
 //     | active: have turns | backups | out of use: bad or denied |
 //
-// An EV in use is GOOD, or SKIP: its turn is passed over. 11.2.2: one packet revives at most one
+// An EV in use is GOOD, or SKIP: its turn is passed over. One packet revives at most one
 // SKIP entry, and passes over it this time; an entry skipped three times lets three turns go by.
 #pragma once
 

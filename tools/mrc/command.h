@@ -1,5 +1,5 @@
-// A sub-command of `mrc`. To add one, write <name>_command.cc with its make function and list that
-// in main.cc.
+// A sub-command of `mrc`. To add one, write commands/<name>/<name>_command.cc with its make
+// function, declare that below and list it in main.cc.
 #pragma once
 
 #include <memory>

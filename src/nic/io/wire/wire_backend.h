@@ -1,5 +1,5 @@
-// The back end over virtual cables: whole frames, Ethernet first, to a virtual switch or to another
-// device.
+// The back end of whole frames, Ethernet first: over virtual cables to a virtual switch or another
+// device, or over interfaces of the host.
 #pragma once
 
 #include "nic/io/backend.h"
