@@ -110,7 +110,11 @@ bool Requester::answers_revival(const wire::Sack& sack) {
 DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSample& sample) {
   if (answers_revival(sack)) return on_revival_answer(now, sack);
   const auto probe = probes_.find(sack.offset_or_probe_id);
-  if (!probe || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
+  // A probe of an earlier connection with our numbers may wait in a queue for longer than that
+  // lived. Its answer has our id and path, but not our stamp.
+  const bool stamped = probe && (round_trip(now, probe->sent_at, sack.timestamp_ticks) > 0 ||
+                                 MRC_BUG(kBelievesOldAnswers));
+  if (!stamped || !links_.paths->profile().matches(probe->ev, sack.entropy)) {
     // Late, but the peer is there.
     if (!probe && probes_.on_unexpected(sack.offset_or_probe_id)) heard_at_ = now;
     return DropReason::kUnknownProbe;
