@@ -66,8 +66,8 @@ class PathSet {
 
   // The next EV for a data packet on one of `free_ports`, kNoEv when none of these ports has a
   // usable path. Never `avoid` while another usable EV exists there, and by another plane than that
-  // of `avoid` while one has a good EV. Counts the packet. Up to
-  // `quantum` new packets in a row stay on one EV while it is good; 1 = spray packet by packet.
+  // of `avoid` while one has a good EV. Counts the packet. Up to `quantum` new packets in a row
+  // stay on one EV while it is good; 1 = spray packet by packet.
   EvIndex choose(PortMask free_ports, EvIndex avoid, unsigned quantum = 1);
   // So many more packets would stay on the EV of the last one; and so many do.
   unsigned may_stay(PortMask free_ports) const;

@@ -147,9 +147,8 @@ void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev, Durati
   }
 }
 
-// While we receive but send nothing, a probe now and then checks a path that our SACKs may
-// take; a silent one is not used for them any more. With data of our own on the way its feedback
-// does this.
+// While we receive but send nothing, a probe now and then checks a path that our SACKs may take; a
+// silent one is not used for them any more. With data of our own on the way its feedback does this.
 bool Requester::check_reverse_path() {
   if (!probing_ || awaiting_feedback()) return false;
   reverse_check_due_ = true;

@@ -157,8 +157,8 @@ void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq
                                 .immediate = m.request.immediate};
 }
 
-// AckReq: set where the sender would otherwise wait for an answer that the
-// byte counter of the responder may not produce.
+// AckReq: set where the sender would otherwise wait for an answer that the byte counter of the
+// responder may not produce.
 bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
   if (messages_.ends_backlog(seq)) return true;
   if (seq + 1 >= window_end() || window_->free_records() == 1) return true;

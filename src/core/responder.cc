@@ -211,8 +211,7 @@ Placement Responder::place(const wire::Write& write, std::uint32_t length) {
           .receive_id = receives_.at(position_of(write)).request.id};
 }
 
-// New in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK, and
-// far beyond nothing.
+// New in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK, and far beyond nothing.
 DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer) {
   seq = sequence_near(expected_, psn);
   const bool before = seq < expected_;
