@@ -10,8 +10,10 @@ import sys
 
 import class_size
 import cpp_text
+import doc_names
 
 FOLDERS = ["include", "compat", "src", "plugins", "tools", "tests", "fuzz", "bench"]
+DOCUMENTED_FOLDERS = ["docs", "cmake", "examples", "scenarios", "scripts"]
 CPP_SUFFIXES = {".h", ".cc", ".c"}
 TEXT_SUFFIXES = CPP_SUFFIXES | {".inc", ".py", ".sh", ".cmake"}
 # Seeds and captured inputs are data, not source.
@@ -202,12 +204,37 @@ def source_files(root):
                 yield relative
 
 
+def documents(root):
+    """Yields (path, text) of what is written for people."""
+    for path in [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]:
+        # What has changed names what is gone, too.
+        if path.name != "CHANGELOG.md":
+            yield path.relative_to(root), path.read_text(encoding="utf-8")
+
+
+def check_documents(root):
+    """Yields (path, line number, message) for names in documents that stand for nothing."""
+    files = []
+    for folder in [*FOLDERS, *DOCUMENTED_FOLDERS]:
+        paths = (root / folder).rglob("*")
+        files += [path.relative_to(root).as_posix() for path in paths if path.is_file()]
+    files += [path.name for path in root.iterdir() if path.is_file()]
+    texts = list(documents(root))
+    for path, text in texts:
+        for number, message in doc_names.check_names(path, text, set(files)):
+            yield path, number, message
+    yield from doc_names.check_maps(texts, files, set(MAY_INCLUDE))
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
     files = list(source_files(root))
     violations = 0
     for relative, message in [*check_mirrors(files), *check_tool_folders(files)]:
         print(f"{relative}:1: {message}")
+        violations += 1
+    for relative, number, message in check_documents(root):
+        print(f"{relative}:{number}: {message}")
         violations += 1
     for relative in files:
         try:

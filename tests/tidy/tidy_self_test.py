@@ -6,6 +6,7 @@ import unittest
 
 import class_size
 import cpp_text
+import doc_names
 import tidy
 
 
@@ -156,6 +157,46 @@ const char* kRaw = R"(void g() { )";
         self.assertEqual(messages("src/base/a.cc", text), [])
         table = "constexpr int kTable[] = {\n" + "  1,\n" * 200 + "};\n"
         self.assertEqual(messages("src/base/a.cc", table), [])
+
+
+class Documents(unittest.TestCase):
+    FILES = ["docs/a.md", "docs/adr/1.md", "src/core/a.h", "src/core/a.cc", "src/core/cc/b.h",
+             "src/core/data/c.c", "src/nic/d.cc", "README.md"]
+    MAP = ("## 3. File map of `src/core`\n\n| file | holds |\n|---|---|\n"
+           "| `a.*` | one thing; `b.h` another |\n| `data/` | more |\n\n## Else\n\n| `none.h` |\n")
+
+    def names(self, text):
+        found = doc_names.check_names(pathlib.PurePath("docs/a.md"), text, set(self.FILES))
+        return [message for _, message in found]
+
+    def maps(self, text, files=None, modules=("core",)):
+        found = doc_names.check_maps([("docs/a.md", text)], files or self.FILES, set(modules))
+        return [(path, message) for path, _, message in found]
+
+    def test_made_up_names_fail(self):
+        for text in ["see `src/core/made_up.h`", "`tests/made_up/`.", "`run tools/made_up.cc -x`",
+                     "`docs/made_up.md`", "`src/core/made_*.h`", "[b](b.md)", "[r](../made_up#x)"]:
+            self.assertEqual(len(self.names(text + "\n")), 1, text)
+
+    def test_names_of_what_there_is_pass(self):
+        for text in ["`src/core/a.h`, `src/core`", "`src/core/`, `src/core/a.*`", "`src/<x>/a.h`",
+                     "[1](adr/1.md#x) [r](../README.md) [o](https://example.org/a)",
+                     "```\n`src/core/made_up.h`\n```"]:
+            self.assertEqual(self.names(text + "\n"), [], text)
+
+    def test_file_maps_are_whole(self):
+        self.assertEqual(self.maps(self.MAP), [])
+        self.assertEqual(self.maps(self.MAP, self.FILES + ["src/core/cc/new.h"]),
+                         [("src/core/cc/new.h", "stands in no file map")])
+        self.assertEqual(self.maps(self.MAP, modules=("core", "nic")),
+                         [("src/nic", "no document has a file map of it")])
+
+    def test_file_maps_name_nothing_made_up(self):
+        self.assertEqual(self.maps(self.MAP.replace("| `a.*`", "| `a.*`, `made_up.h`")),
+                         [("docs/a.md", "there is no made_up.h in core")])
+        both = "# File map of `src/core`, `src/nic`\n| `core/a.h`, `b.h`, `data/` | x |\n| %s |\n"
+        self.assertEqual(self.maps(both % "`nic/d.cc`", modules=("core", "nic")), [])
+        self.assertEqual(len(self.maps(both % "`nic/a.h`", modules=("core", "nic"))), 2)
 
 
 if __name__ == "__main__":
