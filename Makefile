@@ -73,6 +73,7 @@ fuzz: setup ## run each fuzz target for a while (SECONDS=60)
 bench: setup ## run the micro benchmarks
 	@$(call build,release)
 	@build/release/bench/micro/mrc_bench
+	@build/release/bench/micro/mrc_worst_packet
 
 simbench: setup ## measure speed and memory of the simulator
 	@$(call build,release) --target mrc

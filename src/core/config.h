@@ -153,7 +153,7 @@ struct QpReadyToSend {
   std::uint16_t max_wimm = 128;  // immediates the peer can stash
   std::uint8_t mpr = kDefaultWindowUnits;
   // At most so many packets sent and not acknowledged, whatever the window; 0 = as many as it
-  // holds. Each costs 16 bytes, and with a limit each PSN of the window one, or two from 255
+  // holds. Each costs 18 bytes, and with a limit each PSN of the window one, or two from 255
   // packets on.
   std::uint16_t max_outstanding = 0;
   std::uint8_t timeout = 8;  // 1.024 us * 2^timeout

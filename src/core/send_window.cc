@@ -14,6 +14,7 @@ SendWindow::SendWindow(std::uint32_t packets, unsigned evs, Sequence first,
   const auto places = static_cast<std::uint32_t>(mask_ + 1);
   const bool for_all = outstanding == 0 || outstanding >= places;
   records_ = FixedArray<Stored>(for_all ? places : std::min(outstanding, packets));
+  ev_older_ = FixedArray<std::uint16_t>(records_.size());
   if (!for_all) index_ = RecordIndex(places, records_.size());
   ev_lists_ = FixedArray<PathList>(evs);
   bits_ = BitWindow<kLanes>(places);
@@ -36,6 +37,7 @@ void SendWindow::link(std::uint16_t place, Stored& packet) {
   (order_.tail == kNil ? order_.head : record_at(order_.tail).newer) = place;
   order_.tail = place;
   packet.ev_newer = kNil;
+  ev_older(place) = on_path.tail;
   (on_path.tail == kNil ? on_path.head : record_at(on_path.tail).ev_newer) = place;
   on_path.tail = place;
   packet.counted = 1;
@@ -46,14 +48,12 @@ void SendWindow::link(std::uint16_t place, Stored& packet) {
 void SendWindow::unlink(Sequence seq, const Stored& packet) {
   (packet.older == kNil ? order_.head : record_at(packet.older).newer) = packet.newer;
   (packet.newer == kNil ? order_.tail : record_at(packet.newer).older) = packet.older;
-  // A path keeps the order, so what leaves its list is at the head or close behind it.
-  const std::uint16_t place = slot(seq);
+  // A path keeps the order, so what leaves its list is mostly its head; a peer that acknowledges
+  // the newest first must not make it a walk.
   List& on_path = path(EvIndex{packet.ev});
-  std::uint16_t before = kNil;
-  for (std::uint16_t at = on_path.head; at != place; at = record_at(at).ev_newer)
-    before = at;
+  const std::uint16_t before = ev_older(slot(seq));
   (before == kNil ? on_path.head : record_at(before).ev_newer) = packet.ev_newer;
-  if (on_path.tail == place) on_path.tail = before;
+  (packet.ev_newer == kNil ? on_path.tail : ev_older(packet.ev_newer)) = before;
   bits_.clear(seq, kOvertakenLane);
   --in_flight_;
   if (packet.counted != 0) in_flight_bytes_ -= packet.nominal_bytes;
@@ -140,10 +140,12 @@ void SendWindow::advance_to(Sequence seq) {
 }
 
 void SendWindow::overtake_before(Sequence seq) {
-  const std::uint16_t end = slot(seq);
-  for (std::uint16_t at = path(EvIndex{open_record(seq).ev}).head; at != end;
-       at = record_at(at).ev_newer)
-    bits_.set(sequence_of(at), kOvertakenLane);
+  // What was overtaken on a path is the front of its list, so each packet is marked once.
+  for (std::uint16_t at = ev_older(slot(seq)); at != kNil; at = ev_older(at)) {
+    const Sequence before = sequence_of(at);
+    if (bits_.test(before, kOvertakenLane)) return;
+    bits_.set(before, kOvertakenLane);
+  }
 }
 
 void SendWindow::overtake_until(EvIndex ev, TimeNs latest) {
@@ -158,8 +160,8 @@ Sequence SendWindow::first_to_resend(Sequence end) const {
 }
 
 std::size_t SendWindow::memory_bytes() const {
-  return records_.memory_bytes() + index_.memory_bytes() + ev_lists_.memory_bytes() +
-         bits_.memory_bytes();
+  return records_.memory_bytes() + ev_older_.memory_bytes() + index_.memory_bytes() +
+         ev_lists_.memory_bytes() + bits_.memory_bytes();
 }
 
 }  // namespace mrc::core

@@ -183,7 +183,7 @@ class SendWindow {
     ResendReason reason : 4 = ResendReason::kPathOrder;
     std::uint16_t older = 0;  // neighbours in the order of transmission
     std::uint16_t newer = 0;
-    std::uint16_t ev_newer = 0;  // the next on the same EV
+    std::uint16_t ev_newer = 0;  // the next on the same EV; the one before it: ev_older_
   };
   static_assert(sizeof(Stored) == 16 && kMaxEvsPerQp <= 1U << 11);
   static constexpr unsigned kSentBits = 32 + 14;
@@ -210,6 +210,7 @@ class SendWindow {
   const Stored& record_at(std::uint16_t place) const { return records_[record_number(place)]; }
   Stored& open_record(Sequence seq) { return record_at(slot(seq)); }
   const Stored& open_record(Sequence seq) const { return record_at(slot(seq)); }
+  std::uint16_t& ev_older(std::uint16_t place) { return ev_older_[record_number(place)]; }
   TimeNs sent_at(const Stored& r) const {
     const std::uint64_t low = std::uint64_t{r.sent_high} << 32 | r.sent_low;
     const std::uint64_t age = static_cast<std::uint64_t>(last_sent_) - low;
@@ -228,8 +229,11 @@ class SendWindow {
   void release(std::uint16_t place, Stored& packet);
 
   FixedArray<Stored> records_;  // in no order; the free ones are linked by `newer`
-  RecordIndex index_;           // empty when there is a record for every place
-  std::uint16_t free_ = kNil;   // a record; not used without the index
+  // The one before each record on its EV. Not in Stored, which its two bytes would make four
+  // longer.
+  FixedArray<std::uint16_t> ev_older_;
+  RecordIndex index_;          // empty when there is a record for every place
+  std::uint16_t free_ = kNil;  // a record; not used without the index
   FixedArray<PathList> ev_lists_;
   List order_;
   BitWindow<kLanes> bits_;
