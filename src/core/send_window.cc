@@ -37,7 +37,7 @@ void SendWindow::link(std::uint16_t place, Stored& packet) {
   (order_.tail == kNil ? order_.head : record_at(order_.tail).newer) = place;
   order_.tail = place;
   packet.ev_newer = kNil;
-  ev_older(place) = on_path.tail;
+  ev_older_[record_number(place)] = on_path.tail;
   (on_path.tail == kNil ? on_path.head : record_at(on_path.tail).ev_newer) = place;
   on_path.tail = place;
   packet.counted = 1;
@@ -51,9 +51,9 @@ void SendWindow::unlink(Sequence seq, const Stored& packet) {
   // A path keeps the order, so what leaves its list is mostly its head; a peer that acknowledges
   // the newest first must not make it a walk.
   List& on_path = path(EvIndex{packet.ev});
-  const std::uint16_t before = ev_older(slot(seq));
+  const std::uint16_t before = ev_older_[record_number(slot(seq))];
   (before == kNil ? on_path.head : record_at(before).ev_newer) = packet.ev_newer;
-  (packet.ev_newer == kNil ? on_path.tail : ev_older(packet.ev_newer)) = before;
+  (packet.ev_newer == kNil ? on_path.tail : ev_older_[record_number(packet.ev_newer)]) = before;
   bits_.clear(seq, kOvertakenLane);
   --in_flight_;
   if (packet.counted != 0) in_flight_bytes_ -= packet.nominal_bytes;
@@ -141,7 +141,8 @@ void SendWindow::advance_to(Sequence seq) {
 
 void SendWindow::overtake_before(Sequence seq) {
   // What was overtaken on a path is the front of its list, so each packet is marked once.
-  for (std::uint16_t at = ev_older(slot(seq)); at != kNil; at = ev_older(at)) {
+  for (std::uint16_t at = ev_older_[record_number(slot(seq))]; at != kNil;
+       at = ev_older_[record_number(at)]) {
     const Sequence before = sequence_of(at);
     if (bits_.test(before, kOvertakenLane)) return;
     bits_.set(before, kOvertakenLane);

@@ -210,7 +210,6 @@ class SendWindow {
   const Stored& record_at(std::uint16_t place) const { return records_[record_number(place)]; }
   Stored& open_record(Sequence seq) { return record_at(slot(seq)); }
   const Stored& open_record(Sequence seq) const { return record_at(slot(seq)); }
-  std::uint16_t& ev_older(std::uint16_t place) { return ev_older_[record_number(place)]; }
   TimeNs sent_at(const Stored& r) const {
     const std::uint64_t low = std::uint64_t{r.sent_high} << 32 | r.sent_low;
     const std::uint64_t age = static_cast<std::uint64_t>(last_sent_) - low;

@@ -73,6 +73,26 @@ TEST(Rtt, FirstAnswerMayBeHeldUpToo) {
       << "one after the other: it is like that";
 }
 
+TEST(Rtt, SlowFirstAnswerStandsUntilAFastOne) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(400 * kMicrosecondNs, 0, 400 * kMicrosecondNs);
+  EXPECT_EQ(estimate.smoothed(), 400 * kMicrosecondNs);
+  estimate.add(410 * kMicrosecondNs, 0, 410 * kMicrosecondNs);
+  EXPECT_GE(estimate.smoothed(), 400 * kMicrosecondNs) << "it may be like that";
+  estimate.add(450 * kMicrosecondNs, 410 * kMicrosecondNs, kUsual);
+  EXPECT_EQ(estimate.smoothed(), kUsual);
+  EXPECT_EQ(estimate.variation(), kUsual / 2);
+  estimate.add(453 * kMicrosecondNs, 450 * kMicrosecondNs, 3 * kMicrosecondNs);
+  EXPECT_GT(estimate.smoothed(), kUsual / 2) << "it is forgotten once";
+}
+
+TEST(Rtt, FirstAnswerAsExpectedIsNotInDoubt) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(kUsual, 0, kUsual);
+  estimate.add(kUsual + 1'000, kUsual, 1'000);
+  EXPECT_GT(estimate.smoothed(), kUsual / 2);
+}
+
 TEST(Rtt, OthersThatWereHeldUpWithTheFirstDoNotCount) {
   constexpr DurationNs kPause = 3'400 * kMicrosecondNs;
   RttEstimator estimate(12 * kMicrosecondNs);
