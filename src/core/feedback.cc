@@ -288,10 +288,12 @@ Requester::Outcome Requester::on_nack(TimeNs now, const wire::Nack& nack) {
     queue_resend(now, seq, ResendReason::kTrimmed);
     const bool is_nothing = MRC_BUG(kUncountedTrimsAreEmpty) && !packet.counted;
     links_.cc->on_trim(now, is_nothing ? 0 : packet.nominal_bytes, !trimmed);
+  } else if (nack.reason == wire::NackReason::kNoResource && !MRC_BUG(kNotReadyIsALoss)) {
+    queue_resend(now, seq, ResendReason::kNotReady);
+    retry_.note_not_ready(now, std::max(rtt_.smoothed(), links_.jitter_ns),
+                          setup_.rts.waits_for_resources);
   } else {
     queue_resend(now, seq, ResendReason::kNotTaken);
-    const bool ready_soon = nack.reason == wire::NackReason::kNoResource;
-    if (ready_soon && setup_.rts.waits_for_resources) retry_.note_progress(now);
   }
   return {};
 }

@@ -68,7 +68,7 @@ void PathHealth::go_bad(EvIndex ev) {
   Plane& plane = planes_[profile_->plane(ev)];
   row.standing = PathStanding::kBad;
   row.losses = 0;
-  row.awaits = row.answered_once = row.blamed = false;
+  row.awaits = row.answered_once = row.blamed = row.on_trial = false;
   row.newer = kNobody;
   row.older = plane.newest;
   (row.older == kNobody ? plane.oldest : rows_[row.older].newer) = static_cast<std::uint16_t>(ev);

@@ -72,6 +72,11 @@ class PathHealth {
   Outcome on(PathSignal signal, EvIndex ev, bool one_answer_is_enough = false);
   void go_bad(EvIndex ev);     // nothing held against it yet
   void come_back(EvIndex ev);  // to be in use
+  // Only answers to probes speak for it, which are short: a path may carry those and nothing else.
+  // The first packet that is known to have arrived ends that.
+  void begin_trial(EvIndex ev) { rows_[index(ev)].on_trial = true; }
+  void end_trial(EvIndex ev) { rows_[index(ev)].on_trial = false; }
+  bool on_trial(EvIndex ev) const { return rows_[index(ev)].on_trial; }
 
   // Of the bad EVs of a plane.
   unsigned bad_count() const { return bad_count_; }
@@ -103,6 +108,7 @@ class PathHealth {
     bool awaits : 1 = false;  // a probe was sent and not answered
     bool answered_once : 1 = false;
     bool blamed : 1 = false;  // by more than declared losses
+    bool on_trial : 1 = false;
   };
   static_assert(sizeof(Row) == 6);
   struct Plane {

@@ -146,6 +146,7 @@ class PathSet {
   void skip(EvIndex ev, unsigned turns);
   void speak_against(EvIndex ev, PathSignal signal, TimeNs now);
   bool assume_bad(EvIndex ev, TimeNs now);
+  void keep_for_want_of_others(EvIndex ev);
   bool at_floor() const { return rotation_.in_use_count() <= min_active_; }
   bool is_last_in_use(EvIndex ev) const;
   bool is_better_known(EvIndex ev, EvIndex other) const;

@@ -21,11 +21,12 @@ ProbeSchedule::ProbeSchedule(const EvProfile& profile, DurationNs base_ns, Durat
   }
 }
 
-void ProbeSchedule::add(EvIndex ev, TimeNs now) {
+void ProbeSchedule::add(EvIndex ev, TimeNs now, bool again) {
   Plane& plane = planes_[profile_->plane(ev)];
-  places_[index(ev)].level = 0;
+  Place& place = places_[index(ev)];
+  if (!again) place.level = 0;
   put(plane, plane.size++, static_cast<std::uint16_t>(ev));
-  move_to(ev, now + period(0));
+  move_to(ev, now + period(place.level));
 }
 
 void ProbeSchedule::remove(EvIndex ev) {

@@ -63,7 +63,9 @@ class ProbeSchedule {
     turns_ = &turns;
   }
 
-  void add(EvIndex ev, TimeNs now);  // one base period from now, the first of its periods
+  // One base period from now, the first of its periods; or, `again`, with the period it had reached
+  // when it was removed: what answers probes and loses data would otherwise come and go for ever.
+  void add(EvIndex ev, TimeNs now, bool again = false);
   void remove(EvIndex ev);
   void on_sent(EvIndex ev, TimeNs now);         // the next one follows after twice the period
   void ask_again_soon(EvIndex ev, TimeNs now);  // within one base period

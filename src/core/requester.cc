@@ -99,7 +99,7 @@ bool Requester::may_send_new() const {
 }
 
 bool Requester::wants_to_send() const {
-  if (!started_ || retry_.gave_room()) return false;
+  if (!started_ || retry_.sends_nothing()) return false;
   const Sequence end = resend_end();
   return window_->first_to_resend(end) < end || may_send_new();
 }
@@ -169,7 +169,7 @@ bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
 
 SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remote_qp,
                                  unsigned quantum, TxPacket& out) {
-  if (!started_ || retry_.gave_room()) return SendOutcome::kIdle;
+  if (!started_ || retry_.sends_nothing()) return SendOutcome::kIdle;
   const Sequence end = resend_end();
   const Sequence lost = window_->first_to_resend(end);
   const bool again = lost < end;
@@ -278,8 +278,10 @@ DurationNs Requester::tail_probe_delay(unsigned doublings) const {
     case Timer::kSpeculation:
       return speculation_time();
     case Timer::kTail:
-      if (!awaiting_feedback() || tail_probe_due_) return kNever;
+      if (!awaiting_feedback() || tail_probe_due_ || retry_.holds()) return kNever;
       return activity_at_ + tail_probe_delay(probes_.before_question(tail_probes_));
+    case Timer::kHold:
+      return retry_.hold_ends();
     case Timer::kRoom:
       if (!started_ || window_->in_flight_bytes() == 0) return kNever;
       return retry_.room_ends(pace());
@@ -300,7 +302,7 @@ template <Requester::Timer... timers>
 TimeNs Requester::deadline() const {
   if (!probing_) return kNever;
   using enum Timer;
-  const TimeNs at = earliest<kProbeAnswer, kPacing, kRevival, kSpeculation, kTail>();
+  const TimeNs at = earliest<kProbeAnswer, kPacing, kRevival, kSpeculation, kTail, kHold>();
   // Mostly something is due long before the retry timer, and its interval need not be known.
   if (at <= retry_.earliest_expiry()) return at;
   return std::min({at, due(kRoom), due(kRetry)});
@@ -310,7 +312,7 @@ Requester::Outcome Requester::on_timer(TimeNs now) {
   Outcome result;
   if (!probing_) return result;
   const std::int64_t in_flight = started_ ? window_->in_flight_bytes() : 0;
-  const bool paced = paced_until_ <= now;
+  const bool paced = paced_until_ <= now || retry_.hold_ends() <= now;
   for (const Timer timer : kTimers) {  // only the last may be fatal
     if (due(timer) <= now) result = fire(timer, now);
   }
@@ -335,6 +337,9 @@ Requester::Outcome Requester::fire(Timer timer, TimeNs now) {
     case Timer::kTail:
       tail_probe_due_ = true;
       ++tail_probes_;
+      return {};
+    case Timer::kHold:
+      retry_.end_hold();
       return {};
     case Timer::kRoom:
       retry_.give_room();

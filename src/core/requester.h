@@ -158,12 +158,13 @@ class Requester {
     kRevival,      // a bad path is to be asked
     kSpeculation,  // a packet is unanswered for longer than others: sent again on another path
     kTail,         // all has been quiet for a few round trips: a probe asks
+    kHold,         // a peer that is not ready may be asked
     kRoom,         // backing off: others may use the window
     kRetry,        // the last resort: the retry interval is over
   };
   static constexpr std::array kTimers = {Timer::kProbeAnswer, Timer::kPacing, Timer::kRevival,
-                                         Timer::kSpeculation, Timer::kTail,   Timer::kRoom,
-                                         Timer::kRetry};
+                                         Timer::kSpeculation, Timer::kTail,   Timer::kHold,
+                                         Timer::kRoom,        Timer::kRetry};
   TimeNs due(Timer timer) const;  // kNever: not set
   bool wakes(Timer timer) const;  // false: looked after when something else is due
   template <Timer... timers>

@@ -15,8 +15,8 @@ struct ResendTraits {
   bool blames_path;
 };
 
-// By ResendReason. A trim is told to the controller as one; an operation that was refused went
-// through the network well; what is late may still arrive.
+// By ResendReason. A trim is told to the controller as one; an operation that was refused, or that
+// the peer was not ready for, went through the network well; what is late may still arrive.
 constexpr std::array<ResendTraits, kResendReasons> kTraits = {{
     {&QpCounters::lost_by_path_order, true, true},  // kPathOrder
     {&QpCounters::lost_by_time, true, true},        // kTime
@@ -25,6 +25,7 @@ constexpr std::array<ResendTraits, kResendReasons> kTraits = {{
     {&QpCounters::lost_by_timeout, true, true},     // kTimeout
     {&QpCounters::trimmed, false, false},           // kTrimmed
     {&QpCounters::refused, true, false},            // kNotTaken
+    {&QpCounters::refused, false, false},           // kNotReady
     {&QpCounters::refused, false, false},           // kAccessRefused
     {&QpCounters::hedged, false, false},            // kLate
 }};

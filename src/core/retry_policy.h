@@ -11,8 +11,12 @@
 // answers: with 4,096 of them and 262 us each, all asking every time would be 15
 // million packets a second. In a doubled interval the work keeps its room in the congestion window
 // for the time of a linear one only: queue pairs to one peer share that window, and one whose peer
-// is gone and which tries for ever, 32 s apart, must not keep the others from sending. Never sends,
-// never looks at packets.
+// is gone and which tries for ever, 32 s apart, must not keep the others from sending.
+//
+// A peer that is not ready, since it has posted no receive, is asked by one packet after a round
+// trip, then after 2, 4, 8... of them up to 10 ms or a linear interval, and nothing else is sent
+// until something arrives. Before, a receive that came 1 s late cost 22,000 packets and a hundredth
+// of the rate was left for all others to that peer. Never sends, never looks at packets.
 #pragma once
 
 #include <algorithm>
@@ -51,11 +55,16 @@ class RetryPolicy {
 
   // What was sent before is no try of what is still to be done, unless it is under way.
   void note_progress(TimeNs now) {
-    interval_began_ = room_since_ = now;
-    tries_ = waits_ = 0;
-    gave_room_ = false;
-    carried_ = true;
-    if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = answered_ = false;
+    not_ready_ = held_ = false;
+    begin_anew(now);
+  }
+  // The peer is there and has nothing to put it in. `first`: until the first question.
+  // `is_progress`: it is waited for as long as it says so.
+  void note_not_ready(TimeNs now, DurationNs first, bool is_progress) {
+    if (is_progress) begin_anew(now);
+    if (not_ready_) return;
+    not_ready_ = true;
+    hold(now, first);
   }
   // A question about the work in hand has left, or data. The first of an interval begins it: what
   // left 1 us before its end, since a port came up then, would otherwise have that long for its
@@ -66,6 +75,7 @@ class RetryPolicy {
     asked_ = true;
   }
   void note_data(TimeNs now) {
+    if (not_ready_) hold(now, 2 * patience_);
     if (!asked_ || (!sent_data_ && answered_)) begin(now);
     asked_ = sent_data_ = true;
     if (waits_ == 0 || MRC_BUG(kWaitOutlivesTheTurn)) return;
@@ -90,7 +100,11 @@ class RetryPolicy {
     return room_since_ + base_ns(pace);
   }
   void give_room() { gave_room_ = true; }
-  bool gave_room() const { return gave_room_; }
+  // When the next question may be put to a peer that is not ready.
+  TimeNs hold_ends() const { return held_ ? held_until_ : kNever; }
+  void end_hold() { held_ = false; }
+  bool sends_nothing() const { return gave_room_ || held_; }
+  bool holds() const { return held_; }
 
   // The length of a linear interval: as agreed, but never less than an answer takes.
   DurationNs base_ns(const Pace& pace) const {
@@ -129,6 +143,20 @@ class RetryPolicy {
   static constexpr unsigned kMaxBackoffShift = 20;
   static constexpr std::uint8_t kMaxWaitShift = 8;
 
+  static constexpr DurationNs kMostPatienceNs = 10 * kMillisecondNs;
+
+  void begin_anew(TimeNs now) {
+    interval_began_ = room_since_ = now;
+    tries_ = waits_ = 0;
+    gave_room_ = false;
+    carried_ = true;
+    if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = answered_ = false;
+  }
+  void hold(TimeNs now, DurationNs patience) {
+    patience_ = std::min({patience, kMostPatienceNs, shortest_ns()});
+    held_until_ = now + patience_;
+    held_ = true;
+  }
   void begin(TimeNs now) {
     if (!MRC_BUG(kTriesBeginUnasked)) interval_began_ = now;
   }
@@ -145,6 +173,8 @@ class RetryPolicy {
 
   TimeNs interval_began_ = 0;
   TimeNs room_since_ = 0;  // the same, but for what was sent in it
+  TimeNs held_until_ = 0;
+  DurationNs patience_ = 0;  // with a peer that is not ready
   std::uint8_t timeout_ = 0;
   std::uint8_t linear_ = 0;
   std::uint8_t exponential_ = 0;
@@ -156,6 +186,8 @@ class RetryPolicy {
   bool sent_data_ = false;
   bool answered_ = false;  // something came back since
   bool gave_room_ = false;
+  bool not_ready_ = false;  // the peer, as it says
+  bool held_ = false;       // so that nothing is sent for a while
 };
 
 }  // namespace mrc::core

@@ -31,6 +31,9 @@ EvIndex ReversePaths::choose(const Rotation& rotation, const PathHealth& health,
   if (ports.empty()) return kNoEv;
   const bool is_port = preferred != kNoPort && static_cast<unsigned>(preferred) <= kMaxPorts;
   const bool can_prefer = is_port && ports.contains(preferred);
+  if (can_prefer && gives_way(preferred, ports) && prng.below(4) != 0) {
+    preferred = profile_->port(confirmed_);
+  }
   const unsigned plane = profile_->plane(can_prefer ? preferred : draw_port(ports, prng));
   const unsigned turn = planes_[plane].turn++;
   // No sign of life for a while: this plane may be dead in our direction, so every second packet
@@ -40,6 +43,16 @@ EvIndex ReversePaths::choose(const Rotation& rotation, const PathHealth& health,
     return choose_on(rotation, health, prng, any, turn);
   }
   return choose_on(rotation, health, prng, plane, turn);
+}
+
+// A plane without a sign of life for a while gives way to the one that showed the last, but for
+// every fourth packet: its own may have come from where nothing leads back.
+bool ReversePaths::gives_way(PortId silent, PortMask ports) const {
+  if (confirmed_ == kNoEv || MRC_BUG(kAnswersKeepTheSilentPlane)) return false;
+  const PortId alive = profile_->port(confirmed_);
+  return alive != silent && ports.contains(alive) &&
+         planes_[profile_->plane(silent)].turn >= kTrustedPackets &&
+         planes_[profile_->plane(alive)].turn < kTrustedPackets;
 }
 
 PortMask ReversePaths::least_hopeless(const Rotation& rotation, const PathHealth& health,

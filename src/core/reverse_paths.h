@@ -74,6 +74,7 @@ class ReversePaths {
     EvIndex confirmed = kNoEv;       // the EV of that sign
   };
 
+  bool gives_way(PortId silent, PortMask ports) const;
   PortMask least_hopeless(const Rotation& rotation, const PathHealth& health, PortMask ports,
                           PortMask usable) const;
   EvIndex choose_on(const Rotation& rotation, const PathHealth& health, Prng& prng, unsigned plane,

@@ -39,10 +39,11 @@ enum class ResendReason : std::uint8_t {
   kTimeout,        // the retry interval is over
   kTrimmed,        // NACK: a switch kept its headers only
   kNotTaken,       // NACK: the peer had no room for it
+  kNotReady,       // NACK: the peer has no receive for it yet, or no memory
   kAccessRefused,  // NAK: never to be sent again
   kLate,           // on its way, but everything waits for it
 };
-inline constexpr unsigned kResendReasons = 9;
+inline constexpr unsigned kResendReasons = 10;
 
 enum class PacketState : std::uint8_t { kUnused, kInFlight, kToResend, kAcknowledged };
 

@@ -28,6 +28,7 @@ struct ModelEv {
   std::uint32_t drops = 0;
   unsigned losses = 0;
   bool blamed = false;
+  bool on_trial = false;  // brought back by probes, nothing delivered since
   bool probe_open = false;
   bool answered_once = false;
   DurationNs period = 0;
@@ -72,6 +73,7 @@ class Model {
   }
   void deliver(unsigned i) {
     silent_ = 0;
+    evs_[i].on_trial = false;
     confirm(i);
   }
   void lose(unsigned i, TimeNs now) {
@@ -116,6 +118,7 @@ class Model {
     ev.probe_open = false;
     if (ev.answered_once || one_is_enough) {
       come_back(i, marked ? kSkip : kGood);
+      ev.on_trial = true;
       confirm(i);
     } else {
       ev.answered_once = true;
@@ -186,14 +189,16 @@ class Model {
     const bool better_known = oldest != bad_.end() && confirmed_ == i && !in_doubt() &&
                               (evs_[*oldest].blamed || evs_[*oldest].probe_open);
     if (at_floor && (oldest == bad_.end() || better_known)) {
-      ev.state = kGood;
+      const bool another = confirmed_ && *confirmed_ != i && evs_[*confirmed_].usable();
+      ev.state = another ? kSkip : kGood;
       events_.push_back(PathEvent::floor(ev_at(i)));
       return;
     }
     const unsigned exchanged = at_floor ? *oldest : i;
+    const DurationNs period = ev.on_trial && !in_doubt() ? ev.period : kBase;
     ev = {.port = ev.port, .state = kAssumedBad, .counters = ev.counters, .drops = ev.drops};
-    ev.period = kBase;
-    ev.due = now + kBase;
+    ev.period = period;
+    ev.due = now + period;
     bad_.push_back(i);
     report(i);
     if (at_floor) {

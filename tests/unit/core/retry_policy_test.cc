@@ -144,10 +144,10 @@ TEST(RetryPolicy, ADoubledIntervalKeepsItsRoomForALinearOne) {
   silent_interval(policy, now);
   EXPECT_EQ(policy.room_ends(kQuick), now + kUnit) << "of two";
   policy.give_room();
-  EXPECT_TRUE(policy.gave_room());
+  EXPECT_TRUE(policy.sends_nothing());
   EXPECT_EQ(policy.room_ends(kQuick), kNever) << "once";
   silent_interval(policy, now);
-  EXPECT_FALSE(policy.gave_room()) << "the next try needs room again";
+  EXPECT_FALSE(policy.sends_nothing()) << "the next try needs room again";
   EXPECT_EQ(policy.room_ends(kQuick), now + kUnit) << "of four";
 }
 
@@ -157,10 +157,10 @@ TEST(RetryPolicy, WhoGaveRoomMaySendAgainOnceThePeerIsHeard) {
   silent_interval(policy, now);
   policy.give_room();
   policy.note_heard();
-  EXPECT_FALSE(policy.gave_room());
+  EXPECT_FALSE(policy.sends_nothing());
   policy.give_room();
   policy.note_progress(now + 1);
-  EXPECT_FALSE(policy.gave_room());
+  EXPECT_FALSE(policy.sends_nothing());
 }
 
 TEST(RetryPolicy, AWaitEndsWhenTheTurnComes) {
