@@ -38,16 +38,16 @@ bool find(void* library, const char* name, Function*& function) {
 }
 
 bool find_all(void* library, CryptoFunctions& f) {
-  return find(library, "OPENSSL_init_crypto", f.OPENSSL_init_crypto) &&
-         find(library, "OSSL_LIB_CTX_new", f.OSSL_LIB_CTX_new) &&
-         find(library, "EVP_CIPHER_fetch", f.EVP_CIPHER_fetch) &&
-         find(library, "EVP_CIPHER_CTX_new", f.EVP_CIPHER_CTX_new) &&
-         find(library, "EVP_CIPHER_CTX_free", f.EVP_CIPHER_CTX_free) &&
-         find(library, "EVP_CIPHER_CTX_ctrl", f.EVP_CIPHER_CTX_ctrl) &&
-         find(library, "EVP_CipherInit_ex", f.EVP_CipherInit_ex) &&
-         find(library, "EVP_CipherUpdate", f.EVP_CipherUpdate) &&
-         find(library, "EVP_CipherFinal_ex", f.EVP_CipherFinal_ex) &&
-         find(library, "EVP_Q_digest", f.EVP_Q_digest) && find(library, "EVP_Q_mac", f.EVP_Q_mac);
+  return find(library, "OPENSSL_init_crypto", f.init_crypto) &&
+         find(library, "OSSL_LIB_CTX_new", f.new_library_context) &&
+         find(library, "EVP_CIPHER_fetch", f.fetch_cipher) &&
+         find(library, "EVP_CIPHER_CTX_new", f.new_context) &&
+         find(library, "EVP_CIPHER_CTX_free", f.free_context) &&
+         find(library, "EVP_CIPHER_CTX_ctrl", f.control) &&
+         find(library, "EVP_CipherInit_ex", f.init) &&
+         find(library, "EVP_CipherUpdate", f.update) &&
+         find(library, "EVP_CipherFinal_ex", f.finish) && find(library, "EVP_Q_digest", f.digest) &&
+         find(library, "EVP_Q_mac", f.mac);
 }
 
 const unsigned char* in_bytes(const std::byte* bytes) {
@@ -72,8 +72,8 @@ Result<const Crypto*> Crypto::load() {
     }
     // The first to ask decides for the process: without this, the end of the program would free
     // what engine threads still use. Where the program was first, our own context must do.
-    functions.OPENSSL_init_crypto(kNoAtExit, nullptr);
-    ossl_lib_ctx_st* const context = functions.OSSL_LIB_CTX_new();
+    functions.init_crypto(kNoAtExit, nullptr);
+    ossl_lib_ctx_st* const context = functions.new_library_context();
     if (context == nullptr) {
       return Status(ErrorCode::kNoSpace, "libcrypto.so.3 does not start: out of memory");
     }
@@ -90,8 +90,8 @@ Result<const Crypto*> Crypto::load() {
 Crypto::Crypto(const CryptoFunctions& functions, ossl_lib_ctx_st* context)
     : functions_(functions),
       context_(context),
-      aes_(functions.EVP_CIPHER_fetch(context, "AES-128-GCM", nullptr)),
-      chacha_(functions.EVP_CIPHER_fetch(context, "ChaCha20-Poly1305", nullptr)) {}
+      aes_(functions.fetch_cipher(context, "AES-128-GCM", nullptr)),
+      chacha_(functions.fetch_cipher(context, "ChaCha20-Poly1305", nullptr)) {}
 
 Suite Crypto::fastest() const {
   const bool aes = has_fast_aes() || !has(Suite::kChaCha20Poly1305);
@@ -100,8 +100,8 @@ Suite Crypto::fastest() const {
 
 Digest Crypto::sha256(std::span<const std::byte> bytes) const {
   Digest digest;
-  const int done = functions_.EVP_Q_digest(context_, "SHA256", nullptr, bytes.data(), bytes.size(),
-                                           out_bytes(digest.bytes.data()), nullptr);
+  const int done = functions_.digest(context_, "SHA256", nullptr, bytes.data(), bytes.size(),
+                                     out_bytes(digest.bytes.data()), nullptr);
   MRC_ASSERT(done == 1);  // only for want of memory
   return digest;
 }
@@ -113,7 +113,7 @@ Digest Crypto::hmac_sha256(std::span<const std::byte> key,
   static constexpr std::byte kNothing{};
   const std::byte* const key_bytes = key.empty() ? &kNothing : key.data();
   std::size_t length = 0;
-  const unsigned char* const done = functions_.EVP_Q_mac(
+  const unsigned char* const done = functions_.mac(
       context_, "HMAC", nullptr, "SHA256", nullptr, key_bytes, key.size(), in_bytes(message.data()),
       message.size(), out_bytes(digest.bytes.data()), digest.bytes.size(), &length);
   MRC_ASSERT(done != nullptr && length == digest.bytes.size());  // only for want of memory
@@ -121,51 +121,50 @@ Digest Crypto::hmac_sha256(std::span<const std::byte> key,
 }
 
 Aead::Aead(const Crypto& crypto, Suite suite, Direction direction)
-    : functions_(&crypto.functions_), context_(functions_->EVP_CIPHER_CTX_new()) {
+    : functions_(&crypto.functions_), context_(functions_->new_context()) {
   const bool seals = direction == Direction::kSeal;
-  const int done = functions_->EVP_CipherInit_ex(context_, crypto.cipher(suite), nullptr, nullptr,
-                                                 nullptr, seals ? 1 : 0);
+  const int done =
+      functions_->init(context_, crypto.cipher(suite), nullptr, nullptr, nullptr, seals ? 1 : 0);
   MRC_ASSERT(done == 1);
 }
 
 Aead::Aead(Aead&& other) noexcept
     : functions_(other.functions_), context_(std::exchange(other.context_, nullptr)) {}
 
-Aead::~Aead() { functions_->EVP_CIPHER_CTX_free(context_); }
+Aead::~Aead() { functions_->free_context(context_); }
 
 void Aead::set_key(const Key& key) {
-  const int done = functions_->EVP_CipherInit_ex(context_, nullptr, nullptr,
-                                                 in_bytes(key.bytes.data()), nullptr, -1);
+  const int done =
+      functions_->init(context_, nullptr, nullptr, in_bytes(key.bytes.data()), nullptr, -1);
   MRC_ASSERT(done == 1);
 }
 
 bool Aead::begin(const Nonce& nonce, std::span<const std::byte> associated) {
   int length = 0;
-  return functions_->EVP_CipherInit_ex(context_, nullptr, nullptr, nullptr, in_bytes(nonce.data()),
-                                       -1) == 1 &&
-         functions_->EVP_CipherUpdate(context_, nullptr, &length, in_bytes(associated.data()),
-                                      static_cast<int>(associated.size())) == 1;
+  return functions_->init(context_, nullptr, nullptr, nullptr, in_bytes(nonce.data()), -1) == 1 &&
+         functions_->update(context_, nullptr, &length, in_bytes(associated.data()),
+                            static_cast<int>(associated.size())) == 1;
 }
 
 bool Aead::add(std::span<const std::byte> in, std::byte* out) {
   if (in.empty()) return true;
   int length = 0;
-  return functions_->EVP_CipherUpdate(context_, out_bytes(out), &length, in_bytes(in.data()),
-                                      static_cast<int>(in.size())) == 1;
+  return functions_->update(context_, out_bytes(out), &length, in_bytes(in.data()),
+                            static_cast<int>(in.size())) == 1;
 }
 
 bool Aead::write_tag(std::span<std::byte, kTagLength> tag) {
   int length = 0;
-  return functions_->EVP_CipherFinal_ex(context_, out_bytes(tag.data()), &length) == 1 &&
-         functions_->EVP_CIPHER_CTX_ctrl(context_, kGetTag, kTagLength, tag.data()) == 1;
+  return functions_->finish(context_, out_bytes(tag.data()), &length) == 1 &&
+         functions_->control(context_, kGetTag, kTagLength, tag.data()) == 1;
 }
 
 bool Aead::check_tag(std::span<const std::byte, kTagLength> tag) {
   std::array<std::byte, kTagLength> copy;
   std::copy(tag.begin(), tag.end(), copy.begin());
   int length = 0;
-  return functions_->EVP_CIPHER_CTX_ctrl(context_, kSetTag, kTagLength, copy.data()) == 1 &&
-         functions_->EVP_CipherFinal_ex(context_, out_bytes(copy.data()), &length) == 1;
+  return functions_->control(context_, kSetTag, kTagLength, copy.data()) == 1 &&
+         functions_->finish(context_, out_bytes(copy.data()), &length) == 1;
 }
 
 }  // namespace mrc::seal

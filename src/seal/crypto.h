@@ -19,12 +19,14 @@
 #include "seal/secret_bytes.h"
 
 // OpenSSL's own names for what it keeps to itself.
+// NOLINTBEGIN(readability-identifier-naming)
 struct engine_st;
 struct evp_cipher_ctx_st;
 struct evp_cipher_st;
 struct ossl_init_settings_st;
 struct ossl_lib_ctx_st;
 struct ossl_param_st;
+// NOLINTEND(readability-identifier-naming)
 
 namespace mrc::seal {
 
@@ -97,29 +99,26 @@ class Aead {
   evp_cipher_ctx_st* context_;
 };
 
-// The part of libcrypto that is used, by its names there.
+// The part of libcrypto that is used; crypto.cc has their names there.
 struct CryptoFunctions {
-  int (*OPENSSL_init_crypto)(std::uint64_t options, const ossl_init_settings_st* settings);
-  ossl_lib_ctx_st* (*OSSL_LIB_CTX_new)();
-  evp_cipher_st* (*EVP_CIPHER_fetch)(ossl_lib_ctx_st* context, const char* name,
-                                     const char* properties);
-  evp_cipher_ctx_st* (*EVP_CIPHER_CTX_new)();
-  void (*EVP_CIPHER_CTX_free)(evp_cipher_ctx_st* context);
-  int (*EVP_CIPHER_CTX_ctrl)(evp_cipher_ctx_st* context, int type, int argument, void* pointer);
-  int (*EVP_CipherInit_ex)(evp_cipher_ctx_st* context, const evp_cipher_st* cipher,
-                           engine_st* engine, const unsigned char* key, const unsigned char* iv,
-                           int encrypt);
-  int (*EVP_CipherUpdate)(evp_cipher_ctx_st* context, unsigned char* out, int* out_length,
-                          const unsigned char* in, int in_length);
-  int (*EVP_CipherFinal_ex)(evp_cipher_ctx_st* context, unsigned char* out, int* out_length);
-  int (*EVP_Q_digest)(ossl_lib_ctx_st* context, const char* name, const char* properties,
-                      const void* data, std::size_t length, unsigned char* digest,
-                      std::size_t* digest_length);
-  unsigned char* (*EVP_Q_mac)(ossl_lib_ctx_st* context, const char* name, const char* properties,
-                              const char* algorithm, const ossl_param_st* parameters,
-                              const void* key, std::size_t key_length, const unsigned char* data,
-                              std::size_t length, unsigned char* out, std::size_t out_size,
-                              std::size_t* out_length);
+  int (*init_crypto)(std::uint64_t options, const ossl_init_settings_st* settings);
+  ossl_lib_ctx_st* (*new_library_context)();
+  evp_cipher_st* (*fetch_cipher)(ossl_lib_ctx_st* context, const char* name,
+                                 const char* properties);
+  evp_cipher_ctx_st* (*new_context)();
+  void (*free_context)(evp_cipher_ctx_st* context);
+  int (*control)(evp_cipher_ctx_st* context, int type, int argument, void* pointer);
+  int (*init)(evp_cipher_ctx_st* context, const evp_cipher_st* cipher, engine_st* engine,
+              const unsigned char* key, const unsigned char* iv, int encrypt);
+  int (*update)(evp_cipher_ctx_st* context, unsigned char* out, int* out_length,
+                const unsigned char* in, int in_length);
+  int (*finish)(evp_cipher_ctx_st* context, unsigned char* out, int* out_length);
+  int (*digest)(ossl_lib_ctx_st* context, const char* name, const char* properties,
+                const void* data, std::size_t length, unsigned char* out, std::size_t* out_length);
+  unsigned char* (*mac)(ossl_lib_ctx_st* context, const char* name, const char* properties,
+                        const char* algorithm, const ossl_param_st* parameters, const void* key,
+                        std::size_t key_length, const unsigned char* data, std::size_t length,
+                        unsigned char* out, std::size_t out_size, std::size_t* out_length);
 };
 
 }  // namespace mrc::seal

@@ -87,6 +87,10 @@ std::string read_line(std::string_view line, ClusterKeys& keys) {
   return {};
 }
 
+std::string in_line(const std::string& name, unsigned number, const std::string& error) {
+  return name + ":" + std::to_string(number) + ": " + error;
+}
+
 // Text with secrets in it, which goes when it is no longer needed.
 struct SecretText {
   std::string text;
@@ -208,7 +212,7 @@ KeyFileResult parse_key_text(std::string_view text, const std::string& name) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const std::string error = read_line(line, result.keys);
-    if (!error.empty()) return failed(name + ":" + std::to_string(number) + ": " + error);
+    if (!error.empty()) return failed(in_line(name, number, error));
   }
   if (result.keys.empty()) return failed(name + ": no key in it; make one with: mrc key new FILE");
   return result;

@@ -1,10 +1,9 @@
 // Bytes that nobody may find in memory after they were used.
 #pragma once
 
-#include <string.h>
-
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <span>
 
 namespace mrc::seal {

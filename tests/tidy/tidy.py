@@ -44,7 +44,7 @@ ENVIRONMENT = ("src/os/environment.cc", "src/api/sysfs/redirect.c")
 GETENV = re.compile(r"\b(secure_)?getenv\b")
 
 # Modules in which every .cc has a test of its name, and what tests the others.
-MIRRORED = {"core", "fabric", "controller", "collective"}
+MIRRORED = {"core", "seal", "fabric", "controller", "collective"}
 TESTED_ELSEWHERE = {
     "src/controller/event_queue.cc": "tests/system/ctl, ctld",
     "src/controller/prober.cc": "tests/system/map",

@@ -21,19 +21,19 @@ using wire::test::hex;
 using wire::test::to_hex;
 
 #ifdef EVP_CTRL_AEAD_GET_TAG
-#define MRC_SAME_TYPE(function) \
-  static_assert(std::is_same_v<decltype(&::function), decltype(CryptoFunctions::function)>)
-MRC_SAME_TYPE(OPENSSL_init_crypto);
-MRC_SAME_TYPE(OSSL_LIB_CTX_new);
-MRC_SAME_TYPE(EVP_CIPHER_fetch);
-MRC_SAME_TYPE(EVP_CIPHER_CTX_new);
-MRC_SAME_TYPE(EVP_CIPHER_CTX_free);
-MRC_SAME_TYPE(EVP_CIPHER_CTX_ctrl);
-MRC_SAME_TYPE(EVP_CipherInit_ex);
-MRC_SAME_TYPE(EVP_CipherUpdate);
-MRC_SAME_TYPE(EVP_CipherFinal_ex);
-MRC_SAME_TYPE(EVP_Q_digest);
-MRC_SAME_TYPE(EVP_Q_mac);
+#define MRC_SAME_TYPE(theirs, ours) \
+  static_assert(std::is_same_v<decltype(&(theirs)), decltype(CryptoFunctions::ours)>)
+MRC_SAME_TYPE(OPENSSL_init_crypto, init_crypto);
+MRC_SAME_TYPE(OSSL_LIB_CTX_new, new_library_context);
+MRC_SAME_TYPE(EVP_CIPHER_fetch, fetch_cipher);
+MRC_SAME_TYPE(EVP_CIPHER_CTX_new, new_context);
+MRC_SAME_TYPE(EVP_CIPHER_CTX_free, free_context);
+MRC_SAME_TYPE(EVP_CIPHER_CTX_ctrl, control);
+MRC_SAME_TYPE(EVP_CipherInit_ex, init);
+MRC_SAME_TYPE(EVP_CipherUpdate, update);
+MRC_SAME_TYPE(EVP_CipherFinal_ex, finish);
+MRC_SAME_TYPE(EVP_Q_digest, digest);
+MRC_SAME_TYPE(EVP_Q_mac, mac);
 static_assert(EVP_CTRL_AEAD_GET_TAG == 0x10 && EVP_CTRL_AEAD_SET_TAG == 0x11);
 static_assert(OPENSSL_INIT_NO_ATEXIT == 0x0008'0000);
 #endif

@@ -240,20 +240,6 @@ TEST(OpenerEpochs, TheKeyChangesOnTheWayAndReorderingDoesNotMatter) {
   }
 }
 
-TEST(OpenerEpochs, KeysOfDifferentEpochsDiffer) {
-  const ChainName chain{.flow = test::sample_flow(), .instance = 1};
-  const KeyRingRef ring = test::sample_ring();
-  std::vector<test::Bytes> seen;
-  for (const std::uint64_t epoch : {0u, 1u, 2u, 3u}) {
-    TrafficKeys keys(test::crypto(), ring->sealing_key(), chain, Aead::Direction::kSeal);
-    test::Bytes out(32);
-    Aead* const aead = keys.begin(epoch << kEpochBits, {});
-    ASSERT_TRUE(aead->add(test::Bytes(32), out.data()));
-    EXPECT_EQ(std::count(seen.begin(), seen.end(), out), 0);
-    seen.push_back(out);
-  }
-}
-
 // --- Trimmed packets ---
 
 TEST(OpenerTrimmed, OpensWhatASwitchLeft) {
