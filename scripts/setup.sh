@@ -9,7 +9,7 @@ packages=(
   g++ make cmake ninja-build git python3 binutils
   clang-16 libclang-rt-16-dev llvm-16 clang-format-14 clang-tidy-14
   libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-  libtomlplusplus-dev iproute2 procps libibverbs-dev ibverbs-utils perftest
+  libtomlplusplus-dev libssl3 iproute2 procps libibverbs-dev ibverbs-utils perftest
   iperf3 sockperf libfabric-bin ethtool
   valgrind gcovr tshark
 )

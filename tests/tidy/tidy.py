@@ -46,7 +46,7 @@ ENVIRONMENT = ("src/os/environment.cc", "src/api/sysfs/redirect.c")
 GETENV = re.compile(r"\b(secure_)?getenv\b")
 
 # Modules in which every .cc has a test of its name, and what tests the others.
-MIRRORED = {"core", "fabric", "controller", "collective"}
+MIRRORED = {"core", "seal", "fabric", "controller", "collective"}
 TESTED_ELSEWHERE = {
     "src/controller/event_queue.cc": "tests/system/ctl, ctld",
     "src/controller/prober.cc": "tests/system/map",
@@ -66,10 +66,11 @@ MAY_INCLUDE = {
     "fabric": CORE,
     "sim": CORE | {"fabric"},
     "os": {"base", "wire"},
+    "seal": {"base", "wire", "os"},
     "node": CORE | {"os"},
-    "nic": CORE | {"os", "node"},
-    "api": CORE | {"os", "node", "nic"},
-    "lab": CORE | {"os", "node", "fabric", "sim", "nic", "api"},
+    "nic": CORE | {"os", "seal", "node"},
+    "api": CORE | {"os", "seal", "node", "nic"},
+    "lab": CORE | {"os", "seal", "node", "fabric", "sim", "nic", "api"},
     # These use the C API, as any program does, and see nothing behind it.
     "controller": {"base", "wire", "core", "fabric", "os", "node"},
     "collective": {"base", "wire", "os"},

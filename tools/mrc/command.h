@@ -35,5 +35,6 @@ std::unique_ptr<Command> make_ctl_command();
 std::unique_ptr<Command> make_map_command();
 std::unique_ptr<Command> make_ctld_command();
 std::unique_ptr<Command> make_dialect_command();
+std::unique_ptr<Command> make_key_command();
 
 }  // namespace mrc::tool

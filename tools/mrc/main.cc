@@ -32,7 +32,7 @@ constexpr struct {
     {"plan", make_plan_command},       {"lab", make_lab_command},   {"run", make_run_command},
     {"perf", make_perf_command},       {"info", make_info_command}, {"doctor", make_doctor_command},
     {"ctl", make_ctl_command},         {"ctld", make_ctld_command}, {"map", make_map_command},
-    {"dialect", make_dialect_command},
+    {"dialect", make_dialect_command}, {"key", make_key_command},
 };
 
 // The command that the first word names, or all of them: hundreds of options that nobody asked for
