@@ -15,8 +15,9 @@
 //
 // A peer that is not ready, since it has posted no receive, is asked by one packet after a round
 // trip, then after 2, 4, 8... of them up to 10 ms or a linear interval, and nothing else is sent
-// until something arrives. Before, a receive that came 1 s late cost 22,000 packets and a hundredth
-// of the rate was left for all others to that peer. Never sends, never looks at packets.
+// while it says so. A question without an answer in two round trips was lost: all goes on as usual.
+// Before, a receive that came 1 s late cost 22,000 packets and a hundredth of the rate was left for
+// all others to that peer. Never sends, never looks at packets.
 #pragma once
 
 #include <algorithm>
@@ -55,16 +56,21 @@ class RetryPolicy {
 
   // What was sent before is no try of what is still to be done, unless it is under way.
   void note_progress(TimeNs now) {
-    not_ready_ = held_ = false;
+    not_ready_ = questioned_ = held_ = false;
     begin_anew(now);
   }
-  // The peer is there and has nothing to put it in. `first`: until the first question.
-  // `is_progress`: it is waited for as long as it says so.
-  void note_not_ready(TimeNs now, DurationNs first, bool is_progress) {
+  // The peer is there and has nothing to put it in. `round_trip`: until the first question.
+  // `is_progress`: it is waited for as long as it says so. What was sent before the question, and
+  // is refused with it, says nothing new.
+  void note_not_ready(TimeNs now, DurationNs round_trip, bool is_progress) {
     if (is_progress) begin_anew(now);
-    if (not_ready_) return;
+    if (not_ready_ && !questioned_) return;
+    patience_ = not_ready_ ? 2 * patience_ : round_trip;
+    patience_ = std::min({patience_, kMostPatienceNs, shortest_ns()});
+    answer_takes_ = 2 * round_trip;
     not_ready_ = true;
-    hold(now, first);
+    questioned_ = false;
+    hold(now + patience_);
   }
   // A question about the work in hand has left, or data. The first of an interval begins it: what
   // left 1 us before its end, since a port came up then, would otherwise have that long for its
@@ -75,7 +81,10 @@ class RetryPolicy {
     asked_ = true;
   }
   void note_data(TimeNs now) {
-    if (not_ready_) hold(now, 2 * patience_);
+    if (not_ready_) {
+      questioned_ = true;
+      hold(now + answer_takes_);
+    }
     if (!asked_ || (!sent_data_ && answered_)) begin(now);
     asked_ = sent_data_ = true;
     if (waits_ == 0 || MRC_BUG(kWaitOutlivesTheTurn)) return;
@@ -102,7 +111,10 @@ class RetryPolicy {
   void give_room() { gave_room_ = true; }
   // When the next question may be put to a peer that is not ready.
   TimeNs hold_ends() const { return held_ ? held_until_ : kNever; }
-  void end_hold() { held_ = false; }
+  void end_hold() {
+    held_ = false;
+    if (questioned_) not_ready_ = questioned_ = false;
+  }
   bool sends_nothing() const { return gave_room_ || held_; }
   bool holds() const { return held_; }
 
@@ -152,9 +164,8 @@ class RetryPolicy {
     carried_ = true;
     if (!MRC_BUG(kOldWorkUsesATry)) asked_ = sent_data_ = answered_ = false;
   }
-  void hold(TimeNs now, DurationNs patience) {
-    patience_ = std::min({patience, kMostPatienceNs, shortest_ns()});
-    held_until_ = now + patience_;
+  void hold(TimeNs until) {
+    held_until_ = until;
     held_ = true;
   }
   void begin(TimeNs now) {
@@ -174,7 +185,8 @@ class RetryPolicy {
   TimeNs interval_began_ = 0;
   TimeNs room_since_ = 0;  // the same, but for what was sent in it
   TimeNs held_until_ = 0;
-  DurationNs patience_ = 0;  // with a peer that is not ready
+  DurationNs patience_ = 0;      // with a peer that is not ready
+  DurationNs answer_takes_ = 0;  // to the question whether it is
   std::uint8_t timeout_ = 0;
   std::uint8_t linear_ = 0;
   std::uint8_t exponential_ = 0;
@@ -186,8 +198,9 @@ class RetryPolicy {
   bool sent_data_ = false;
   bool answered_ = false;  // something came back since
   bool gave_room_ = false;
-  bool not_ready_ = false;  // the peer, as it says
-  bool held_ = false;       // so that nothing is sent for a while
+  bool not_ready_ = false;   // the peer, as it says
+  bool questioned_ = false;  // since
+  bool held_ = false;        // so that nothing is sent for a while
 };
 
 }  // namespace mrc::core
