@@ -59,6 +59,7 @@ void Engine::stop() {
   if (!thread_.joinable()) return;
   waker_.stop();
   thread_.join();
+  tell_news();
 }
 
 // --- The loop ---
@@ -68,6 +69,7 @@ void Engine::run() {
   WakeDescriptors& descriptors = waker_.descriptors();
   while (!waker_.stopping()) {
     if (waker_.take_over_wanted()) run_taken_over();
+    tell_news();
     const TimeNs now = clock();
     if (waker_.program_polls(now)) {
       if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
@@ -80,14 +82,16 @@ void Engine::run() {
       waker_.nap();
       continue;
     }
-    waker_.end_naps();
-    if (descriptors.take_fired(WakeSource::kBackend) || now - housekept_at_ >= kHousekeepingNs) {
-      housekept_at_ = now;
-      look_after_links();
+    {
+      const EngineGuard guard(*this, std::adopt_lock);
+      waker_.end_naps();
+      if (descriptors.take_fired(WakeSource::kBackend) || now - housekept_at_ >= kHousekeepingNs) {
+        housekept_at_ = now;
+        look_after_links();
+      }
+      pump_.round(kThread, clock());
+      note_load();
     }
-    pump_.round(kThread, clock());
-    note_load();
-    unlock();
     waker_.sleep(housekept_at_ + kHousekeepingNs);
   }
 }
@@ -102,9 +106,10 @@ void Engine::run_taken_over() {
     if (now - busy_at >= (polled ? kTakenOverPolledNs : kTakenOverIdleNs)) break;
     if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
     bool busy = false;
+    tell_news();
     if (waker_.try_lock()) {
+      const EngineGuard guard(*this, std::adopt_lock);
       busy = pump_.round(kThread, clock());
-      unlock();
     }
     if (busy) {
       busy_at = now;
@@ -138,6 +143,24 @@ void Engine::read_node_state() {
     }
   } catch (const std::bad_alloc&) {
     waker_.descriptors().mark_fired(WakeSource::kNode);  // try again in the next round
+  }
+}
+
+bool Engine::take_news(node::NodeEvEvent& out) {
+  if (!pump_.has_news()) return false;
+  const EngineGuard guard(*this);
+  return pump_.take_news(out);
+}
+
+// Without the lock: it writes files, and a disk that stands still must not stop packets.
+void Engine::tell_news() {
+  node::NodeEvEvent news;
+  while (take_news(news)) {
+    try {
+      tell(*group_.node, news);
+    } catch (const std::bad_alloc&) {
+      continue;  // the next change of that path tells more than this one would have
+    }
   }
 }
 

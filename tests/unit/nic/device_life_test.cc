@@ -2,8 +2,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <new>
 #include <set>
 
 #include "device_fixture.h"
@@ -241,6 +243,24 @@ TEST_F(DeviceLife, DestroyingWaitsForAcknowledgementOfItsEvents) {
   events->acknowledge(event);
   destroyer.join();
   EXPECT_TRUE(destroyed);
+}
+
+// Wherever it strikes, in a program's thread or in the engine's, it must not keep the lock.
+TEST_F(DeviceLife, WithoutMemoryInTheMiddleOfARoundPacketsAreLostAndNothingElse) {
+  make_pair();
+  Arena from(*a.device, a.domain, 64 << 10);
+  Arena to(*b.device, b.domain, 64 << 10);
+  from.fill(3);
+  std::atomic<unsigned> failures = 0;
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet&, PortId, std::uint32_t) {
+    if (failures.load() < 20 && failures.fetch_add(1) % 2 == 0) throw std::bad_alloc();
+    return false;
+  });
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  EXPECT_EQ(to.first_wrong(0, to.size(), 3), to.size());
+  EXPECT_GE(failures, 20U);
+  EXPECT_EQ(a.device->report().threads, 1U);
 }
 
 }  // namespace
