@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <array>
 #include <csignal>
 #include <memory>
 #include <new>
@@ -21,6 +22,7 @@ constexpr DurationNs kTakenOverIdleNs = 100 * kMicrosecondNs;
 constexpr DurationNs kTakenOverPolledNs = kMillisecondNs;
 constexpr DurationNs kHousekeepingNs = kSecondNs;
 constexpr DurationNs kPolledHousekeepingNs = 5 * kMillisecondNs;
+constexpr std::array kOwnSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
 }  // namespace
 
@@ -35,7 +37,8 @@ int Engine::watch_descriptors() {
   return all.watch(group_.node->change_descriptor(), WakeSource::kNode);
 }
 
-// The thread gets no signals: they belong to the program's threads.
+// The thread gets no signals: they belong to the program's threads. Those by which it says itself
+// what it did wrong stay: blocked, they would end the process past the program's handlers.
 int Engine::start(const std::string& name) {
   const int watched = watch_descriptors();
   if (watched != 0) return watched;
@@ -43,6 +46,8 @@ int Engine::start(const std::string& name) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  for (const int own : kOwnSignals)
+    sigdelset(&all, own);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = 0;
   try {

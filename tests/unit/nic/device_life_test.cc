@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <set>
 
@@ -261,6 +263,25 @@ TEST_F(DeviceLife, WithoutMemoryInTheMiddleOfARoundPacketsAreLostAndNothingElse)
   EXPECT_EQ(to.first_wrong(0, to.size(), 3), to.size());
   EXPECT_GE(failures, 20U);
   EXPECT_EQ(a.device->report().threads, 1U);
+}
+
+// A thread's own faults reach the handlers of the program, whose signals are not the thread's.
+TEST_F(DeviceLife, TheEngineThreadBlocksSignalsOfOthersAlone) {
+  std::uint64_t blocked = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(task.path() / "comm") >> name;
+    if (name != "mrc-loop0") continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      if (word == "SigBlk:") status >> std::hex >> blocked;
+    }
+  }
+  const auto blocks = [&](int signal) { return (blocked >> (signal - 1) & 1) != 0; };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGCHLD, SIGPIPE})
+    EXPECT_TRUE(blocks(signal)) << signal;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    EXPECT_FALSE(blocks(signal)) << signal;
 }
 
 }  // namespace
