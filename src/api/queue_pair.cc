@@ -408,6 +408,8 @@ void QueuePair::query(ibv_qp_attr& verbs, mrc_qp_attr& mrc) {
   const std::lock_guard lock(mutex_);
   verbs = attributes_.verbs;
   verbs.qp_state = verbs.cur_qp_state = state();
+  // What it sends, not what was asked for.
+  verbs.path_mtu = std::min(verbs.path_mtu, mtu_within(device_->path_mtu()));
   mrc = attributes_.mrc;
 }
 

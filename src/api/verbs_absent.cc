@@ -79,11 +79,14 @@ MRC_API_EXPORT ibv_dm* ibv_import_dm(ibv_context* context, uint32_t handle) {
   return forward_or<ibv_dm*>(nullptr, context, MRC_REAL(ibv_import_dm), context, handle);
 }
 
-// Our memory is ordinary memory: a child gets its own copy, and nothing needs to be prepared.
+// Our memory is ordinary memory: a child gets its own copy, and nothing needs to be prepared. What
+// the real library says holds for its devices, which the program may use beside ours.
 MRC_API_EXPORT int ibv_fork_init(void) {
   const auto real = MRC_REAL(ibv_fork_init);
-  if (real != nullptr) static_cast<void>(real());
-  return 0;
+  return real != nullptr ? real() : 0;
 }
 
-MRC_API_EXPORT ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
+MRC_API_EXPORT ibv_fork_status ibv_is_fork_initialized(void) {
+  const auto real = MRC_REAL(ibv_is_fork_initialized);
+  return real != nullptr ? real() : IBV_FORK_UNNEEDED;
+}

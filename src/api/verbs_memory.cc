@@ -1,15 +1,11 @@
 // Protection domains and memory regions.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <memory>
 
 #include "api/guard.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
+#include "os/own_memory.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -17,25 +13,17 @@
 namespace mrc::api {
 namespace {
 
-// Rights that exist only for operations MRC does not have are granted and never used.
+// Rights that exist only for operations MRC does not have are granted and never used: programs ask
+// for all of them at once, NCCL among them, and would have no memory at all otherwise.
 constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                                   IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
                                   IBV_ACCESS_OPTIONAL_RANGE;
 
-// A region is written by packets long after the call, so it must be there now.
-bool is_mapped(const void* start, std::size_t length) {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  std::array<unsigned char, 4096> resident;
-  std::uintptr_t at = reinterpret_cast<std::uintptr_t>(start) & ~(page - 1);
-  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(start) + length;
-  while (at < end) {
-    const std::size_t bytes = std::min<std::size_t>(end - at, page * resident.size());
-    // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    if (mincore(reinterpret_cast<void*>(at), bytes, resident.data()) != 0) return errno != ENOMEM;
-    at += page * resident.size();
-  }
-  return true;
+// A region is read and written by packets long after the call, so that must be possible now.
+bool can_be_used(const void* address, std::size_t length, unsigned access) {
+  const bool writes = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+  return os::may_use(address, length, writes ? os::MemoryUse::kWrite : os::MemoryUse::kRead);
 }
 
 int check_region(const void* address, std::size_t length, unsigned access) {
@@ -46,7 +34,7 @@ int check_region(const void* address, std::size_t length, unsigned access) {
   if ((access & kWrites) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   const auto start = reinterpret_cast<std::uintptr_t>(address);
   if (start + length < start) return EINVAL;
-  return is_mapped(address, length) ? 0 : EFAULT;
+  return can_be_used(address, length, access) ? 0 : EFAULT;
 }
 
 int register_region(VerbsPd& pd, void* address, std::size_t length, std::uint64_t io_address,

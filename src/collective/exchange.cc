@@ -257,27 +257,48 @@ bool Exchange::take_line(std::string& line) {
   return true;
 }
 
-nlohmann::json Exchange::receive(double timeout_s) {
-  std::string line;
-  while (!take_line(line)) {
-    if (received_.size() > kMaxLineBytes)
-      throw Failure(fmt::format("{} does not speak our protocol", peer_));
-    wait(POLLIN, timeout_s);
-    std::array<char, 16'384> chunk;
-    const ssize_t n = recv(socket_, chunk.data(), chunk.size(), MSG_DONTWAIT);
-    if (n == 0) throw Failure(fmt::format("{} hung up before the end", peer_));
-    if (n > 0) {
-      received_.append(chunk.data(), static_cast<std::size_t>(n));
-    } else if (errno != EAGAIN && errno != EINTR) {
-      throw Failure(fmt::format("connection to {} is lost: {}", peer_, std::strerror(errno)));
-    }
+void Exchange::take_bytes() {
+  std::array<char, 16'384> chunk;
+  const ssize_t n = recv(socket_, chunk.data(), chunk.size(), MSG_DONTWAIT);
+  if (n == 0) throw Failure(fmt::format("{} hung up before the end", peer_));
+  if (n > 0) {
+    received_.append(chunk.data(), static_cast<std::size_t>(n));
+  } else if (errno != EAGAIN && errno != EINTR) {
+    throw Failure(fmt::format("connection to {} is lost: {}", peer_, std::strerror(errno)));
   }
+}
+
+nlohmann::json Exchange::understand(const std::string& line) const {
   nlohmann::json message = nlohmann::json::parse(line, nullptr, false);
   if (!message.is_object()) throw Failure(fmt::format("{} does not speak our protocol", peer_));
   const auto error = message.find("error");
   if (error != message.end() && error->is_string())
     throw Failure(fmt::format("{} says: {}", peer_, printable(error->get<std::string>())));
   return message;
+}
+
+nlohmann::json Exchange::receive(double timeout_s) {
+  std::string line;
+  while (!take_line(line)) {
+    if (received_.size() > kMaxLineBytes)
+      throw Failure(fmt::format("{} does not speak our protocol", peer_));
+    wait(POLLIN, timeout_s);
+    take_bytes();
+  }
+  return understand(line);
+}
+
+std::optional<nlohmann::json> Exchange::receive_now(std::size_t most_bytes) {
+  std::string line;
+  if (!take_line(line)) {
+    take_bytes();
+    if (!take_line(line)) {
+      if (received_.size() > most_bytes)
+        throw Failure(fmt::format("{} does not speak our protocol", peer_));
+      return std::nullopt;
+    }
+  }
+  return understand(line);
 }
 
 }  // namespace mrc::collective

@@ -4,8 +4,10 @@
 // an end (a time-out, the peer's hanging up, or Ctrl-C). All failures are thrown as Failure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,6 +26,8 @@ class Exchange {
   void send(const nlohmann::json& message);
   // The next message. `timeout_s` 0 = as long as the peer is there.
   nlohmann::json receive(double timeout_s);
+  // The same without waiting; none when it has not come yet. Longer than `most_bytes` is a Failure.
+  std::optional<nlohmann::json> receive_now(std::size_t most_bytes);
   // Whether receive() would find something: a message, or the end of the connection.
   bool readable() const;
   bool hung_up() const;
@@ -37,7 +41,9 @@ class Exchange {
   friend class Listener;
   Exchange(int socket, std::string peer);
   void wait(short events, double timeout_s) const;
+  void take_bytes();
   bool take_line(std::string& line);
+  nlohmann::json understand(const std::string& line) const;
 
   int socket_ = -1;
   std::string peer_;

@@ -116,6 +116,7 @@ Placement resolve(const PlacementRequest& request) {
               .has_rank = request.rank.has_value(),
               .has_ranks = request.ranks.has_value()};
   const Placement& place = draft.place;
+  if (const char* key = os::environment("MRC_JOB_KEY")) draft.place.job_key = key;
   take_root(request.root, draft.place);
   if (!request.hosts.empty()) take_hosts(request, draft);
   if (!draft.complete()) take_environment(draft);

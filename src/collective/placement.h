@@ -17,6 +17,8 @@ struct Placement {
   std::string root_host;  // of rank 0
   std::uint16_t root_port = kDefaultRootPort;
   int listener = -1;  // rank 0: a socket that listens already; -1 = listen on root_port
+  // What the ranks of one job know and nobody else does; empty = nothing of that kind.
+  std::string job_key;
 
   bool is_root() const { return rank == 0; }
 };
@@ -31,7 +33,8 @@ struct PlacementRequest {
 };
 
 // Flags count before the list of hosts, that before the variables of Open MPI, PMI, Slurm and
-// torchrun in the environment. Throws Failure (usage) when something is missing or contradictory.
+// torchrun in the environment; the key of the job is MRC_JOB_KEY there. Throws Failure (usage) when
+// something is missing or contradictory.
 Placement resolve(const PlacementRequest& request);
 
 }  // namespace mrc::collective

@@ -1,5 +1,6 @@
-// Where ranks meet: a TCP connection from each to rank 0. Before data moves they tell each other
-// their addresses over it; afterwards it stands for being alive. A rank that hangs up without
+// Where ranks meet: a TCP connection from each to rank 0. Whoever else connects is turned away;
+// with a key of the job (placement.h), whoever does not know it. Before data moves they tell each
+// other their addresses over it; afterwards it stands for being alive. A rank that hangs up without
 // having said that it is done, or says that it failed, ends all others with a Failure that names
 // it.
 //
@@ -41,6 +42,12 @@ class Rendezvous {
   };
 
   void gather_members(double timeout_s);
+  // Whether a caller is done with: a member now, or turned away, of which `away` is told.
+  bool settle(Exchange& caller, std::string& away);
+  std::string problem_of(const nlohmann::json& hello) const;
+  bool has_member(unsigned rank) const;
+  unsigned missing_rank() const;
+  void sort_members();
   void join(double timeout_s);
   void take_word(Member& member);
 

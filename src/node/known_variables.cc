@@ -20,6 +20,7 @@ constexpr std::array kVariables = std::to_array<KnownVariable>({
     {"MRC_EV_COUNT_ALIGN", "controllers: counts of explicit EV profiles are rounded up to this"},
     {"MRC_EVS", "paths per port of queue pairs without a profile"},
     {"MRC_IFACES", "interfaces that are the planes of the first device, with commas"},
+    {"MRC_JOB_KEY", "a secret of the ranks of one job: others are not let in"},
     {"MRC_LAB", "set by mrc lab: the lab that this process runs in"},
     {"MRC_LAB_ADDRESS", "set by mrc lab: address of the host for management"},
     {"MRC_LAB_GID", "set by mrc lab: GID of the host"},

@@ -183,6 +183,11 @@ std::unique_ptr<NodeState> NodeState::open(const std::string& directory, std::st
     error = directory + ": " + std::strerror(code);
     return nullptr;
   }
+  error = node_files::distrust(directory);
+  if (!error.empty()) {
+    errno = EACCES;
+    return nullptr;
+  }
   // In the directory of another user only they can do this, and have done so.
   node_files::make_directory(directory + "/users", 01777);
   node_files::make_directory(directory + "/events", 0755);

@@ -6,7 +6,8 @@
 //            does not read well is reported in one line and counts as no state.
 //   lock     serialises writers
 //   users/   one locked file for each profile a process uses, and one with its opinions of EVs. The
-//            locks die with their process. Anybody may add to it (mode 1777).
+//            locks die with their process. Anybody may add to it (mode 1777); only a controller's
+//            word that a profile is about to go counts.
 //   events/  one named pipe per listener; only controllers may add to it
 // A controller is who owns the directory or has CAP_NET_ADMIN.
 #pragma once
@@ -103,7 +104,8 @@ inline constexpr DurationNs kWriterPatienceNs = 30 * kSecondNs;
 
 class NodeState {
  public:
-  // Creates the directory where there is none. `error` is one line for a person.
+  // Creates the directory where there is none; refuses one that somebody else, not root, owns
+  // (errno is EACCES). `error` is one line for a person.
   static std::unique_ptr<NodeState> open(const std::string& directory, std::string& error);
   ~NodeState();
   NodeState(const NodeState&) = delete;

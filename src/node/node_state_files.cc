@@ -14,6 +14,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -24,7 +26,7 @@
 namespace mrc::node::node_files {
 namespace {
 
-constexpr std::size_t kMaxLifeFiles = 4'096;
+constexpr unsigned kMaxEntries = 1U << 20;  // of a folder that all users may add to
 constexpr int kCreateAttempts = 100;
 
 // --- Descriptors that a child of fork() must not keep
@@ -68,7 +70,54 @@ bool has_net_admin() {
 void give_to_owner(int fd, const std::string& directory) {
   struct stat info {};
   if (stat(directory.c_str(), &info) != 0 || info.st_uid == geteuid()) return;
+  // Not what the user has merely linked here.
+  struct stat own {};
+  if (fstat(fd, &own) != 0 || (!S_ISDIR(own.st_mode) && own.st_nlink != 1)) return;
   if (fchown(fd, info.st_uid, info.st_gid) != 0) return;  // they still can replace it
+}
+
+// Inside a user namespace all owners from outside, root too, show as one.
+bool is_nameless(uid_t owner) {
+  constexpr uid_t kNameless = 65'534;
+  constexpr std::uint64_t kAllUsers = 0xFFFF'FFFF;
+  if (owner != kNameless) return false;
+  std::ifstream map("/proc/self/uid_map");
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  return map >> inside >> outside >> count && count != kAllUsers;
+}
+
+bool is_believed(uid_t owner) { return owner == 0 || owner == geteuid() || is_nameless(owner); }
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Only root can have put something there, so it has the owner that root wants.
+bool is_roots_alone(const std::string& folder) {
+  struct stat info {};
+  return stat(folder.c_str(), &info) == 0 && info.st_uid == 0 &&
+         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// What is wrong with the owner or the mode of a directory, or nothing.
+std::string distrust_one(const std::string& path, bool others_may_add) {
+  struct stat named {};
+  struct stat info {};
+  if (lstat(path.c_str(), &named) != 0 || stat(path.c_str(), &info) != 0)
+    return std::strerror(errno);
+  const bool given_by_root = is_roots_alone(folder_of(path));
+  for (const uid_t owner : {named.st_uid, info.st_uid}) {
+    if (!is_believed(owner) && !given_by_root)
+      return "belongs to user " + std::to_string(owner) + ", neither to you nor to root";
+  }
+  const bool sticky = (info.st_mode & S_ISVTX) != 0;
+  if ((info.st_mode & S_IWOTH) != 0 && !(others_may_add && sticky))
+    return "can be written by every user";
+  return {};
 }
 
 int permission_error(int error) { return error == EACCES ? EPERM : error; }
@@ -180,6 +229,28 @@ int may_control(const std::string& directory) {
   return info.st_uid == geteuid() || has_net_admin() ? 0 : EPERM;
 }
 
+std::string distrust(const std::string& directory) {
+  if (geteuid() == 0) return {};
+  const std::size_t end = directory.find_last_not_of('/');
+  const std::string path = directory.substr(0, end + 1);
+  const std::string folder = folder_of(path);
+  std::string where = path;
+  std::string problem = distrust_one(path, false);
+  if (problem.empty()) {
+    where = folder;
+    problem = distrust_one(folder, true);
+  }
+  if (problem.empty()) return {};
+  return where + ": " + problem +
+         "; have that changed, or name another directory (MRC_STATE_DIR, or `directory` of the "
+         "device)";
+}
+
+bool speaks_for(const std::string& directory, uid_t owner) {
+  struct stat info {};
+  return is_believed(owner) || (stat(directory.c_str(), &info) == 0 && info.st_uid == owner);
+}
+
 int lock_file(const std::string& directory, const std::string& name, DurationNs patience_ns,
               LifeDescriptor& out) {
   const std::string path = path_in(directory, name);
@@ -255,18 +326,39 @@ int create_life_file(const std::string& directory, const std::string& prefix, Li
   return EAGAIN;
 }
 
+namespace {
+
+enum class Life : std::uint8_t { kNone, kDead, kAlive };
+
+// Whether the file's process lives. What nobody can lock (pipes, links, files closed to us) is not
+// one of ours; what we have no descriptor for may be.
+Life life_of(const std::string& path, os::Descriptor& fd) {
+  const int error = open_for_reading(path, fd);
+  if (error == EINVAL || error == ENOENT || error == ELOOP || error == EACCES) return Life::kNone;
+  const bool dead = error == 0 && flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
+  return dead ? Life::kDead : Life::kAlive;
+}
+
+}  // namespace
+
 void for_each_life_file(const std::string& directory, std::string_view prefix,
-                        const std::function<bool(int fd, std::string_view name)>& found) {
-  for (const std::string& name : list_directory(directory, kMaxLifeFiles)) {
-    if (!name.starts_with(prefix)) continue;
-    const std::string path = path_in(directory, name);
+                        const std::function<bool(const LifeFile& file)>& found) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(directory.c_str()), closedir);
+  if (!dir) return;
+  std::map<uid_t, unsigned> seen;
+  for (unsigned entries = 0; entries < kMaxEntries; ++entries) {
+    const dirent* const entry = readdir(dir.get());
+    if (entry == nullptr) return;
+    if (!std::string_view(entry->d_name).starts_with(prefix)) continue;
+    struct stat info {};
+    if (fstatat(dirfd(dir.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (++seen[info.st_uid] > kMaxLifeFilesOfOwner) continue;
+    const std::string path = path_in(directory, entry->d_name);
     os::Descriptor fd;
-    if (const int error = open_for_reading(path, fd); error == EINVAL || error == ENOENT) continue;
-    if (fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
-      unlink(path.c_str());  // while locked, so that a process about to lock it notices
-      continue;
-    }
-    if (!found(fd.get(), name)) return;
+    const Life life = life_of(path, fd);
+    // Removed while locked, so that a process about to lock it notices.
+    if (life == Life::kDead) unlink(path.c_str());
+    if (life == Life::kAlive && !found({fd.get(), info.st_uid})) return;
   }
 }
 

@@ -44,6 +44,13 @@ int make_directory(const std::string& path, mode_t mode);
 // EPERM unless we own the directory or have CAP_NET_ADMIN.
 int may_control(const std::string& directory);
 
+// Why the state in a directory is not to be believed, with what to do about it, in one line; empty
+// when it is. It and the folder it lies in must be ours, root's, or of somebody whom root gave them
+// to, and nobody else may be able to put another in its place. Root believes what it was told to.
+std::string distrust(const std::string& directory);
+// Whether a file of that owner is the word of a controller in a directory of the node state.
+bool speaks_for(const std::string& directory, uid_t owner);
+
 // Takes the lock file `name`, which stays; waits at most `patience_ns`.
 int lock_file(const std::string& directory, const std::string& name, DurationNs patience_ns,
               LifeDescriptor& out);
@@ -60,10 +67,15 @@ int read_all(int fd, std::size_t limit, std::vector<std::byte>& out);
 // A new file `<prefix><unique>` in `directory`, locked by us until `lock` closes.
 int create_life_file(const std::string& directory, const std::string& prefix, LifeDescriptor& lock,
                      std::string& path);
-// Calls `found(fd, name)` for each file of that prefix whose process lives, until it returns false.
-// Files of the dead are removed.
+struct LifeFile {
+  int fd = -1;  // none when we are out of descriptors
+  uid_t owner = 0;
+};
+// Calls `found` for each file of that prefix whose process lives, until it returns false. Files of
+// the dead are removed. So many of one owner are looked at, so that none hides those of others.
+inline constexpr unsigned kMaxLifeFilesOfOwner = 4'096;
 void for_each_life_file(const std::string& directory, std::string_view prefix,
-                        const std::function<bool(int fd, std::string_view name)>& found);
+                        const std::function<bool(const LifeFile& file)>& found);
 
 // Names in a directory, at most `limit`, without those that begin with a dot.
 std::vector<std::string> list_directory(const std::string& directory, std::size_t limit);

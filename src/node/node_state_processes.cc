@@ -35,11 +35,22 @@ std::string notice_prefix(ProfileKind kind, std::uint64_t id) {
   return "leaving-" + user_prefix(kind, id);
 }
 
-bool any_life_file(const std::string& directory, const std::string& prefix) {
+// Everybody's use of a profile counts.
+bool any_user(const std::string& directory, const std::string& prefix) {
   bool any = false;
-  node_files::for_each_life_file(directory, prefix, [&any](int, std::string_view) {
+  node_files::for_each_life_file(directory, prefix, [&any](const node_files::LifeFile&) {
     any = true;
     return false;
+  });
+  return any;
+}
+
+// Of those who may withdraw a profile: all users may write to the directory.
+bool any_notice(const std::string& directory, const std::string& prefix) {
+  bool any = false;
+  node_files::for_each_life_file(directory, prefix, [&](const node_files::LifeFile& file) {
+    any = node_files::speaks_for(directory, file.owner);
+    return !any;
   });
   return any;
 }
@@ -146,7 +157,7 @@ int ProfileUsers::add(ProfileKind kind, std::uint64_t id) {
   }
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::nanoseconds(kWriterPatienceNs);
-  while (any_life_file(directory_, notice_prefix(kind, id))) {
+  while (any_notice(directory_, notice_prefix(kind, id))) {
     if (std::chrono::steady_clock::now() > deadline) {
       remove(kind, id);
       return ETIMEDOUT;
@@ -165,7 +176,7 @@ void ProfileUsers::remove(ProfileKind kind, std::uint64_t id) {
 }
 
 bool ProfileUsers::in_use(ProfileKind kind, std::uint64_t id) const {
-  return any_life_file(directory_, user_prefix(kind, id));
+  return any_user(directory_, user_prefix(kind, id));
 }
 
 int ProfileUsers::withdraw(ProfileKind kind, std::uint64_t id, Withdrawal& out) const {
@@ -224,8 +235,8 @@ void EvOpinions::publish(std::uint64_t profile_id, const wire::EvValue& value, P
 
 std::vector<NodeState::EvOpinion> EvOpinions::read(std::uint64_t profile_id) const {
   std::vector<NodeState::EvOpinion> all;
-  node_files::for_each_life_file(directory_, kOpinionPrefix, [&](int fd, std::string_view) {
-    read_opinions(fd, profile_id, all);
+  node_files::for_each_life_file(directory_, kOpinionPrefix, [&](const node_files::LifeFile& file) {
+    read_opinions(file.fd, profile_id, all);
     return true;
   });
   return all;

@@ -6,12 +6,25 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace mrc::tool {
+namespace {
+
+// 0 for what is no process: signals to 0, 1 and less go to many.
+int process_in(std::string_view text) {
+  int process = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), process);
+  const bool whole = error == std::errc{} && end != text.data() + text.size() && *end == '\n';
+  return whole && process > 1 ? process : 0;
+}
+
+}  // namespace
 
 InstanceLock::InstanceLock(const std::string& path) {
   const auto refuse = [&] { throw std::runtime_error(path + ": " + std::strerror(errno)); };
@@ -20,7 +33,7 @@ InstanceLock::InstanceLock(const std::string& path) {
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) refuse();
     std::array<char, 16> text{};
-    if (::pread(file.get(), text.data(), text.size() - 1, 0) > 0) holder_ = std::atoi(text.data());
+    if (::pread(file.get(), text.data(), text.size() - 1, 0) > 0) holder_ = process_in(text.data());
     return;
   }
   const std::string pid = std::to_string(::getpid()) + "\n";

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <new>
 #include <utility>
 
 #include "nic/engine/crowding.h"
@@ -35,8 +36,8 @@ TimeNs Engine::clock() { return os::monotonic_now(); }
 
 void Engine::ring(QueuePairImpl& qp) {
   if (!waker_.ring(qp)) return;
+  const EngineGuard guard(*this, std::adopt_lock);
   pump_.progress();
-  unlock();
 }
 
 void Engine::ring_later(QueuePairImpl& qp) { waker_.ring_later(qp); }
@@ -45,9 +46,12 @@ void Engine::poll() {
   using enum EnginePump::Driver;
   const EngineWaker::Poll poll = waker_.begin_poll();
   if (!poll.has_lock) return;
-  const bool moved = pump_.round(poll.without_pause ? kEagerPoller : kPoller, poll.now);
-  note_load();
-  unlock();
+  bool moved = false;
+  {
+    const EngineGuard guard(*this, std::adopt_lock);
+    moved = pump_.round(poll.without_pause ? kEagerPoller : kPoller, poll.now);
+    note_load();
+  }
   const bool crowded = !moved && crowding.notice(poll.now, times_processor_was_lost);
   if (crowded && group_.engines.size() == 1) {
     waker_.wait_for_packet(pump_.backend().wait_descriptor(), poll.now);
@@ -59,8 +63,8 @@ void Engine::poll() {
 void Engine::on_exit() {
   for (unsigned tries = 0; tries < kLastTries; ++tries) {
     if (waker_.try_lock()) {
+      const EngineGuard guard(*this, std::adopt_lock);
       pump_.send_owed_answers();
-      unlock();
       return;
     }
     sched_yield();
@@ -91,8 +95,13 @@ void Engine::apply_node_state(const node::NodeSnapshot& snapshot) {
   active_ports_.store(pump_.endpoint().ports_up().bits());
 }
 
+// Without memory the links are as they were until the next look.
 void Engine::look_after_links() {
-  pump_.backend().on_wake();
+  try {
+    pump_.backend().on_wake();
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   pump_.apply_ports();
   active_ports_.store(pump_.endpoint().ports_up().bits());
 }

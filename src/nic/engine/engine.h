@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -68,6 +69,8 @@ class Engine final {
   void run_taken_over();
   void housekeep(TimeNs now);
   void read_node_state();
+  void tell_news();
+  bool take_news(node::NodeEvEvent& out);
 
   EngineGroup& group_;
   unsigned index_;
@@ -82,6 +85,8 @@ class Engine final {
 class EngineGuard {
  public:
   explicit EngineGuard(Engine& engine) : engine_(&engine) { engine.lock(); }
+  // The caller has the lock.
+  EngineGuard(Engine& engine, std::adopt_lock_t) : engine_(&engine) {}
   ~EngineGuard() { engine_->unlock(); }
   EngineGuard(const EngineGuard&) = delete;
   EngineGuard& operator=(const EngineGuard&) = delete;

@@ -1,6 +1,7 @@
 #include "nic/engine/engine_pump.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "nic/queue_pair.h"
@@ -97,9 +98,18 @@ core::CcProfile EnginePump::cc_of(const node::NodeCcProfile& profile) const {
 // A poll without pause that placed or completed something returns with it at once. What the engine
 // owes the network for it, answers above all, leaves with the next call, often behind the data the
 // program posts in reply, or with the engine thread when no call comes.
-bool EnginePump::round(Driver driver, TimeNs now) {
+bool EnginePump::round(Driver driver, TimeNs now) noexcept {
   const unsigned moved_before = state_.moved;
   state_.now = now;
+  try {
+    work(driver);
+  } catch (const std::bad_alloc&) {
+    state_.more_work = true;
+  }
+  return state_.moved != moved_before || state_.more_work;
+}
+
+void EnginePump::work(Driver driver) {
   switch (driver) {
     case Driver::kPoster:
       state_.more_work = false;
@@ -130,10 +140,9 @@ bool EnginePump::round(Driver driver, TimeNs now) {
       }
       break;
   }
-  return state_.moved != moved_before || state_.more_work;
 }
 
-void EnginePump::progress() { round(Driver::kPoster, os::monotonic_now()); }
+void EnginePump::progress() noexcept { round(Driver::kPoster, os::monotonic_now()); }
 
 void EnginePump::take_posted_work() {
   inbox_.take([this](Doorbell& doorbell) { intake_.take(static_cast<QueuePairImpl&>(doorbell)); });
@@ -172,7 +181,7 @@ void EnginePump::hand_out_results() {
 
 // The protocol knows no deadline for packets that wait for a port whose socket is full.
 TimeNs EnginePump::next_run() const {
-  if (state_.more_work) return 0;
+  if (state_.more_work || has_news()) return 0;
   const core::Endpoint& endpoint = *state_.endpoint;
   const TimeNs at = std::min(endpoint.next_deadline(), results_.waiting_until());
   const PortMask up = endpoint.ports_up();

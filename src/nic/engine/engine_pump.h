@@ -50,10 +50,11 @@ class EnginePump {
   EnginePump(const EnginePump&) = delete;
   EnginePump& operator=(const EnginePump&) = delete;
 
-  // One round at `now`. True: packets moved, or another round must follow at once.
-  bool round(Driver driver, TimeNs now);
+  // One round at `now`. True: packets moved, or another round must follow at once. Where memory is
+  // out, what was being sent or received is lost like any packet, and the rest is left to the next.
+  bool round(Driver driver, TimeNs now) noexcept;
   // A poster's round: all there is to do but a look for packets.
-  void progress();
+  void progress() noexcept;
   // When a round must follow; 0 = at once.
   TimeNs next_run() const;
   // Whether 8 packets or more moved within the last 100 us. To be asked once a round.
@@ -63,6 +64,10 @@ class EnginePump {
   void take_posted_work();
   void take_posted(QueuePairImpl& qp) { intake_.take(qp); }
   void hand_out_results();
+  // Changes of paths that the node is to be told of. Any thread; what is there is taken under the
+  // lock, and told without it.
+  bool has_news() const { return results_.has_news(); }
+  bool take_news(node::NodeEvEvent& out) { return results_.take_news(out); }
   // Sends the answers that peers are owed, before somebody who owes them goes.
   void send_owed_answers();
   void forget_sends(QueuePairImpl& qp) { intake_.forget_sends(qp); }
@@ -88,6 +93,7 @@ class EnginePump {
   core::CcProfile cc_of(const node::NodeCcProfile& profile) const;
 
  private:
+  void work(Driver driver);
   void receive_packets();
   void ease_pressure();
   void run_timers();

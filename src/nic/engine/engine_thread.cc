@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <array>
 #include <csignal>
 #include <memory>
 #include <new>
@@ -21,6 +22,7 @@ constexpr DurationNs kTakenOverIdleNs = 100 * kMicrosecondNs;
 constexpr DurationNs kTakenOverPolledNs = kMillisecondNs;
 constexpr DurationNs kHousekeepingNs = kSecondNs;
 constexpr DurationNs kPolledHousekeepingNs = 5 * kMillisecondNs;
+constexpr std::array kOwnSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
 }  // namespace
 
@@ -35,7 +37,8 @@ int Engine::watch_descriptors() {
   return all.watch(group_.node->change_descriptor(), WakeSource::kNode);
 }
 
-// The thread gets no signals: they belong to the program's threads.
+// The thread gets no signals: they belong to the program's threads. Those by which it says itself
+// what it did wrong stay: blocked, they would end the process past the program's handlers.
 int Engine::start(const std::string& name) {
   const int watched = watch_descriptors();
   if (watched != 0) return watched;
@@ -43,6 +46,8 @@ int Engine::start(const std::string& name) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  for (const int own : kOwnSignals)
+    sigdelset(&all, own);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = 0;
   try {
@@ -59,6 +64,7 @@ void Engine::stop() {
   if (!thread_.joinable()) return;
   waker_.stop();
   thread_.join();
+  tell_news();
 }
 
 // --- The loop ---
@@ -68,6 +74,7 @@ void Engine::run() {
   WakeDescriptors& descriptors = waker_.descriptors();
   while (!waker_.stopping()) {
     if (waker_.take_over_wanted()) run_taken_over();
+    tell_news();
     const TimeNs now = clock();
     if (waker_.program_polls(now)) {
       if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
@@ -80,14 +87,16 @@ void Engine::run() {
       waker_.nap();
       continue;
     }
-    waker_.end_naps();
-    if (descriptors.take_fired(WakeSource::kBackend) || now - housekept_at_ >= kHousekeepingNs) {
-      housekept_at_ = now;
-      look_after_links();
+    {
+      const EngineGuard guard(*this, std::adopt_lock);
+      waker_.end_naps();
+      if (descriptors.take_fired(WakeSource::kBackend) || now - housekept_at_ >= kHousekeepingNs) {
+        housekept_at_ = now;
+        look_after_links();
+      }
+      pump_.round(kThread, clock());
+      note_load();
     }
-    pump_.round(kThread, clock());
-    note_load();
-    unlock();
     waker_.sleep(housekept_at_ + kHousekeepingNs);
   }
 }
@@ -102,9 +111,10 @@ void Engine::run_taken_over() {
     if (now - busy_at >= (polled ? kTakenOverPolledNs : kTakenOverIdleNs)) break;
     if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
     bool busy = false;
+    tell_news();
     if (waker_.try_lock()) {
+      const EngineGuard guard(*this, std::adopt_lock);
       busy = pump_.round(kThread, clock());
-      unlock();
     }
     if (busy) {
       busy_at = now;
@@ -138,6 +148,24 @@ void Engine::read_node_state() {
     }
   } catch (const std::bad_alloc&) {
     waker_.descriptors().mark_fired(WakeSource::kNode);  // try again in the next round
+  }
+}
+
+bool Engine::take_news(node::NodeEvEvent& out) {
+  if (!pump_.has_news()) return false;
+  const EngineGuard guard(*this);
+  return pump_.take_news(out);
+}
+
+// Without the lock: it writes files, and a disk that stands still must not stop packets.
+void Engine::tell_news() {
+  node::NodeEvEvent news;
+  while (take_news(news)) {
+    try {
+      tell(*group_.node, news);
+    } catch (const std::bad_alloc&) {
+      continue;  // the next change of that path tells more than this one would have
+    }
   }
 }
 

@@ -16,6 +16,11 @@ constexpr DurationNs kReceiveWaitNs = 2 * kMillisecondNs;
 
 }  // namespace
 
+void tell(node::NodeState& node, const node::NodeEvEvent& news) {
+  node.publish_ev_state(news.profile_id, news.ev, news.state);
+  node.send_event(news);
+}
+
 // --- Completions ---
 
 void PumpResults::drain_completions() {
@@ -205,9 +210,20 @@ void PumpResults::on_ev_state(const core::Event& event) {
   const PathProfile& paths = *qp->e.paths;
   const auto index = static_cast<std::size_t>(event.ev);
   if (index >= paths.evs.size() || event.ev_state == core::EvState::kSkip) return;
-  state_.group.node->publish_ev_state(paths.node_id, paths.evs[index], event.ev_state);
-  state_.group.node->send_event(
-      {.profile_id = paths.node_id, .ev = paths.evs[index], .state = event.ev_state});
+  // Where nobody has told the last ones, they go before this one.
+  node::NodeEvEvent news;
+  while (news_.full() && take_news(news))
+    tell(*state_.group.node, news);
+  news_.push_back({.profile_id = paths.node_id, .ev = paths.evs[index], .state = event.ev_state});
+  has_news_.store(true, std::memory_order_relaxed);
+}
+
+bool PumpResults::take_news(node::NodeEvEvent& out) {
+  if (news_.empty()) return false;
+  out = news_.front();
+  news_.pop_front();
+  has_news_.store(!news_.empty(), std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace mrc::nic

@@ -2,15 +2,22 @@
 // lock.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "base/ring.h"
 #include "core/endpoint.h"
 #include "nic/engine/pump_state.h"
+#include "node/node_state.h"
 
 namespace mrc::nic {
 
 class CompletionQueueImpl;
 struct CompletionEntry;
+
+// Tells the processes of the node about a path. Writes files.
+void tell(node::NodeState& node, const node::NodeEvEvent& news);
 
 class PumpResults {
  public:
@@ -25,6 +32,11 @@ class PumpResults {
   // Work the protocol did not take, since its queue pair has failed.
   void flush_send(QueuePairImpl& qp, std::uint32_t slot);
   void flush_receive(QueuePairImpl& qp, std::uint32_t slot);
+
+  // Changes of paths, for whoever tells the node, in their order. has_news() from any thread.
+  static constexpr std::size_t kMaxNews = 1'024;
+  bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
+  bool take_news(node::NodeEvEvent& out);
 
   // Queue pairs that report to a completion queue which overran.
   void fail_overrun_qps();
@@ -42,6 +54,8 @@ class PumpResults {
 
   PumpState& state_;
   TimeNs waiting_until_ = kNever;
+  Ring<node::NodeEvEvent> news_{kMaxNews};
+  std::atomic<bool> has_news_{false};
 };
 
 }  // namespace mrc::nic

@@ -4,11 +4,13 @@
 Usage: ctld_test.py <mrc> [unittest arguments]
 """
 
+import fcntl
 import json
 import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -80,6 +82,19 @@ class Node(programs.ToolTest):
         self.file.write_text(text, encoding="utf-8")
         daemon.send_signal(signal.SIGHUP)
         return daemon.stdout.readline()
+
+
+class Reload(Node):
+    def test_signals_nobody_when_the_holder_has_not_said_who_it_is(self):
+        self.ctl("show")  # makes the directory of the device
+        lock = next(pathlib.Path(self.folder, "state").glob("*/users")).parent / "controller.lock"
+        with open(lock, "w", encoding="utf-8") as holder:
+            fcntl.flock(holder, fcntl.LOCK_EX)
+            done = subprocess.run(self.command("ctld", "--reload"), env=self.environment,
+                                  capture_output=True, text=True, timeout=WAIT_S, check=False,
+                                  start_new_session=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("has not said which process it is", done.stderr)
 
 
 class Files(Node):

@@ -1,8 +1,13 @@
 // The states of a queue pair, and what each step takes.
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "api/handles.h"
+#include "api/queue_pair.h"
+#include "nic/device.h"
+#include "node/config.h"
 #include "unit/api/api_fixture.h"
 
 namespace mrc::api_test {
@@ -110,6 +115,41 @@ TEST_F(ModifyQpTest, NeverFailsOnWhatVerbsHasAndMrcHasNot) {
   EXPECT_EQ(mrc_modify_qp(qp, &attr, kStrange, nullptr, 0), 0) << "in RTS, in place";
   attr.qp_state = IBV_QPS_ERR;
   EXPECT_EQ(mrc_modify_qp(qp, &attr, IBV_QP_STATE | kStrange, nullptr, 0), 0);
+}
+
+// A queue pair of a device whose packets carry 1024 bytes, whatever its program asks for.
+TEST_F(ModifyQpTest, TheMtuInUseIsReadBack) {
+  const mrc::test::TemporaryDirectory directory;
+  node::DeviceConfig config = node::default_device();
+  config.name = "small";
+  config.directory = directory.path();
+  config.udp_port = static_cast<std::uint16_t>(31'000 + getpid() % 20'000);
+  config.path_mtu = 1024;
+  std::string error;
+  const std::shared_ptr<nic::Device> device = nic::Device::open(config, error);
+  ASSERT_NE(device, nullptr) << error;
+  std::unique_ptr<nic::CompletionQueue> cq;
+  ASSERT_EQ(device->create_completion_queue(16, nullptr, nullptr, cq), 0);
+  nic::QpSetup setup;
+  setup.domain = device->new_domain();
+  setup.send_cq = setup.receive_cq = cq.get();
+  api::QueuePair pair;
+  ASSERT_EQ(pair.create(device, api::Dialect::kMrc, setup), 0);
+  for (const auto& [asked, used] :
+       {std::pair{IBV_MTU_4096, IBV_MTU_1024}, {IBV_MTU_512, IBV_MTU_512}}) {
+    for (const ibv_qp_state to : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_RESET}) {
+      ibv_qp_attr attr{};
+      attr.qp_state = to;
+      attr.path_mtu = asked;
+      const int mask = to == IBV_QPS_RTR ? IBV_QP_STATE | IBV_QP_PATH_MTU : IBV_QP_STATE;
+      ASSERT_EQ(pair.modify({.verbs = &attr, .verbs_mask = mask}), 0);
+      mrc_qp_attr unused{};
+      pair.query(attr, unused);
+      const bool is_set = to == IBV_QPS_RTR || to == IBV_QPS_RTS;
+      EXPECT_EQ(attr.path_mtu, is_set ? used : IBV_MTU_1024) << to;
+    }
+  }
+  pair.destroy();
 }
 
 class VerbsTimersTest : public ModifyQpTest {

@@ -198,6 +198,31 @@ TEST_F(VerbsTest, WhatCannotBeRegisteredIsRefused) {
   EXPECT_EQ(ibv_dereg_mr(nullptr), EINVAL);
 }
 
+// The peer's first write would be a signal otherwise.
+TEST_F(VerbsTest, MemoryThatCannotBeWrittenIsNotRegisteredForWriting) {
+  constexpr std::size_t kBytes = 8192;
+  void* memory = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const auto error_of = [&](int access) {
+    errno = 0;
+    ibv_mr* mr = ibv_reg_mr(pd_, memory, kBytes, access);
+    const int error = errno;
+    if (mr == nullptr) return error;
+    EXPECT_EQ(ibv_dereg_mr(mr), 0);
+    return 0;
+  };
+  EXPECT_EQ(error_of(kLocalWrite), EFAULT);
+  EXPECT_EQ(error_of(kLocalWrite | IBV_ACCESS_REMOTE_WRITE), EFAULT);
+  EXPECT_EQ(error_of(0), 0) << "may be sent";
+  ASSERT_EQ(mprotect(memory, kBytes, PROT_NONE), 0);
+  EXPECT_EQ(error_of(0), EFAULT);
+  ASSERT_EQ(mprotect(memory, kBytes, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(error_of(kLocalWrite | IBV_ACCESS_REMOTE_WRITE), 0);
+  // NCCL and others ask for all rights at once.
+  EXPECT_EQ(error_of(kLocalWrite | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC), 0);
+  munmap(memory, kBytes);
+}
+
 TEST_F(VerbsTest, ParentsWithChildrenStay) {
   std::vector<std::uint8_t> memory(64);
   ibv_mr* mr = ibv_reg_mr(pd_, memory.data(), memory.size(), kLocalWrite);

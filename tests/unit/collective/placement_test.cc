@@ -11,10 +11,10 @@
 namespace mrc::collective {
 namespace {
 
-constexpr std::array<const char*, 10> kVariables = {
-    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
-    "SLURM_PROCID",         "SLURM_NTASKS",         "RANK",     "WORLD_SIZE",
-    "MASTER_ADDR",          "MASTER_PORT"};
+constexpr std::array<const char*, 11> kVariables = {
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",   "PMI_SIZE",
+    "SLURM_PROCID",         "SLURM_NTASKS",         "RANK",       "WORLD_SIZE",
+    "MASTER_ADDR",          "MASTER_PORT",          "MRC_JOB_KEY"};
 
 class PlacementTest : public testing::Test {
  protected:
@@ -107,6 +107,12 @@ TEST_F(PlacementTest, FlagsCountBeforeTheEnvironment) {
   EXPECT_EQ(place.rank, 1U);
   EXPECT_EQ(place.ranks, 2U);
   EXPECT_EQ(place.root_host, "node1");
+}
+
+TEST_F(PlacementTest, TheKeyOfTheJobComesFromTheEnvironment) {
+  EXPECT_EQ(resolve(flags(1, 2, "node1")).job_key, "");
+  setenv("MRC_JOB_KEY", "sesame", 1);
+  EXPECT_EQ(resolve(flags(1, 2, "node1")).job_key, "sesame");
 }
 
 TEST_F(PlacementTest, HalfALauncherIsNone) {

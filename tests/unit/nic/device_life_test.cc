@@ -2,8 +2,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <new>
 #include <set>
 
 #include "device_fixture.h"
@@ -241,6 +245,43 @@ TEST_F(DeviceLife, DestroyingWaitsForAcknowledgementOfItsEvents) {
   events->acknowledge(event);
   destroyer.join();
   EXPECT_TRUE(destroyed);
+}
+
+// Wherever it strikes, in a program's thread or in the engine's, it must not keep the lock.
+TEST_F(DeviceLife, WithoutMemoryInTheMiddleOfARoundPacketsAreLostAndNothingElse) {
+  make_pair();
+  Arena from(*a.device, a.domain, 64 << 10);
+  Arena to(*b.device, b.domain, 64 << 10);
+  from.fill(3);
+  std::atomic<unsigned> failures = 0;
+  LoopNet::FilterScope filter(*net, [&](const wire::Packet&, PortId, std::uint32_t) {
+    if (failures.load() < 20 && failures.fetch_add(1) % 2 == 0) throw std::bad_alloc();
+    return false;
+  });
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  EXPECT_EQ(to.first_wrong(0, to.size(), 3), to.size());
+  EXPECT_GE(failures, 20U);
+  EXPECT_EQ(a.device->report().threads, 1U);
+}
+
+// A thread's own faults reach the handlers of the program, whose signals are not the thread's.
+TEST_F(DeviceLife, TheEngineThreadBlocksSignalsOfOthersAlone) {
+  std::uint64_t blocked = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(task.path() / "comm") >> name;
+    if (name != "mrc-loop0") continue;
+    std::ifstream status(task.path() / "status");
+    for (std::string word; status >> word;) {
+      if (word == "SigBlk:") status >> std::hex >> blocked;
+    }
+  }
+  const auto blocks = [&](int signal) { return (blocked >> (signal - 1) & 1) != 0; };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGCHLD, SIGPIPE})
+    EXPECT_TRUE(blocks(signal)) << signal;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    EXPECT_FALSE(blocks(signal)) << signal;
 }
 
 }  // namespace

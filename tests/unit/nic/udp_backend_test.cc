@@ -1,14 +1,20 @@
 #include "nic/io/udp/udp_backend.h"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <set>
 #include <utility>
 
@@ -583,6 +589,37 @@ TEST(UdpBackend, ProcessesOnOneAddressGetNumbersInOrder) {
   EXPECT_EQ(second->process_number(), 1);
   second.reset();
   EXPECT_EQ(must_open(config)->process_number(), 1);
+}
+
+bool bring_loopback_up() {
+  const os::Descriptor any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strncpy(request.ifr_name, "lo", sizeof request.ifr_name - 1);
+  request.ifr_flags = IFF_UP;
+  return ::ioctl(any.get(), SIOCSIFFLAGS, &request) == 0;
+}
+
+// What an operator can do against those who wait for the port of a process that dies.
+TEST(UdpBackend, PortsThatTheSystemReservesAreForThoseWithTheRight) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const node::DeviceConfig config = private_device(1);
+    const unsigned end = config.udp_port + 256U;
+    if (::unshare(CLONE_NEWNET) != 0 || !bring_loopback_up()) ::_exit(77);
+    std::ofstream reserved("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    if (!(reserved << end << std::flush)) ::_exit(77);
+    if (open_backend(config).backend == nullptr) ::_exit(1);
+    if (::setresuid(12'345, 12'345, 12'345) != 0) ::_exit(2);
+    const BackendResult refused = open_backend(config);
+    if (refused.backend != nullptr) ::_exit(3);
+    ::_exit(refused.error.find("ip_unprivileged_port_start") == std::string::npos ? 4 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no network namespaces here";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Writers in several processes, writers killed at any moment, and users without the right to write.
 #include <fcntl.h>
-#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -13,6 +12,7 @@
 namespace mrc::node {
 namespace {
 
+using test::become;
 using test::ChildProcess;
 using test::open_state;
 using test::put_profiles;
@@ -106,12 +106,6 @@ TEST(NodeStateCrash, AForkedChildDoesNotKeepTheWritersLock) {
   waitpid(child, nullptr, 0);
 }
 
-// Gives up root for good; only for children.
-bool become(uid_t user) {
-  return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
-         setresuid(user, user, user) == 0;
-}
-
 TEST(NodeStateCrash, AnotherUserMayReadAndUseButNotChange) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const TemporaryDirectory directory;
@@ -143,7 +137,7 @@ TEST(NodeStateCrash, AnotherUserMayReadAndUseButNotChange) {
 TEST(NodeStateCrash, UsersSeeEachOthersUseOfAProfile) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   const TemporaryDirectory directory;
-  ASSERT_EQ(chmod(directory.path().c_str(), 0777), 0);
+  ASSERT_EQ(chmod(directory.path().c_str(), 01777), 0);
   // A controller without privileges, in a directory of its own.
   ChildProcess controller([&] {
     if (!become(kOtherUser)) return 1;

@@ -16,36 +16,8 @@ using core::EvState;
 using test::ChildProcess;
 using test::open_state;
 using test::put_profiles;
+using test::Ready;
 using test::TemporaryDirectory;
-
-// A byte from a child says that it is ready; it then stays until it is killed.
-class Ready {
- public:
-  Ready() {
-    if (pipe(ends_) != 0) std::abort();
-  }
-  ~Ready() {
-    close(ends_[0]);
-    close(ends_[1]);
-  }
-  Ready(const Ready&) = delete;
-  Ready& operator=(const Ready&) = delete;
-
-  bool tell() const { return write(ends_[1], "r", 1) == 1; }
-  int tell_and_stay() const {
-    alarm(60);  // whatever becomes of the test
-    if (!tell()) return 1;
-    while (true)
-      pause();
-  }
-  bool await() const {
-    char byte = 0;
-    return test::readable(ends_[0], 20'000) && read(ends_[0], &byte, 1) == 1;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
 
 class NodeStateProcesses : public testing::Test {
  protected:

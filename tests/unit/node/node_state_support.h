@@ -2,6 +2,7 @@
 // child processes.
 #pragma once
 
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -97,6 +98,41 @@ class ChildProcess {
 
  private:
   pid_t pid_;
+};
+
+// Gives up root for good; only for children.
+inline bool become(uid_t user) {
+  return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
+         setresuid(user, user, user) == 0;
+}
+
+// A byte from a child says that it is ready; it then stays until it is killed.
+class Ready {
+ public:
+  Ready() {
+    if (pipe(ends_) != 0) std::abort();
+  }
+  ~Ready() {
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  Ready(const Ready&) = delete;
+  Ready& operator=(const Ready&) = delete;
+
+  bool tell() const { return write(ends_[1], "r", 1) == 1; }
+  int tell_and_stay() const {
+    alarm(60);  // whatever becomes of the test
+    if (!tell()) return 1;
+    while (true)
+      pause();
+  }
+  bool await() const {
+    char byte = 0;
+    return readable(ends_[0], 20'000) && read(ends_[0], &byte, 1) == 1;
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
 };
 
 }  // namespace mrc::node::test

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "lab/net_namespace.h"
 #include "lab/netns_plan.h"
 #include "launch/attach.h"
+#include "os/kernel_random.h"
 
 namespace mrc::tool {
 namespace {
@@ -106,6 +108,9 @@ RankGroup::RankGroup(const lab::Directory& directory, const RankGroupOptions& op
   const Meeting meeting = open_meeting(directory, options.hosts.at(0));
   const std::size_t count = options.hosts.size();
   ranks_.reserve(count);
+  // By the environment: arguments are seen by every user of the machine.
+  const std::string key = fmt::format("{:016x}", os::KernelRandom().next64());
+  ::setenv("MRC_JOB_KEY", key.c_str(), 0);
   for (unsigned rank = 0; rank < count; ++rank) {
     std::vector<std::string> words = options.command;
     words.insert(words.end(),

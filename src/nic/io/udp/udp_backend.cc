@@ -47,6 +47,14 @@ unsigned send_sockets_per_plane(const node::DeviceConfig& config) {
   return static_cast<unsigned>(std::max<rlim_t>(share, 4));
 }
 
+// Where the system keeps the ports for those who have a right, nobody else takes over what is sent
+// to a process that died (docs/adr/0011-process-numbers.md).
+std::string bind_problem(int error) {
+  if (error != EACCES) return std::strerror(error);
+  return "the system reserves it (net.ipv4.ip_unprivileged_port_start), and the process has no "
+         "CAP_NET_BIND_SERVICE";
+}
+
 class UdpBackend final : public Backend {
  public:
   explicit UdpBackend(const node::DeviceConfig& config);
@@ -158,10 +166,10 @@ std::string UdpBackend::bind_shared_port() {
   const int error = try_process_number(0);
   if (error == 0) return {};
   const auto text = wire::format_address(planes_.back().config().address);
-  const char* const why =
+  const std::string why =
       error == EADDRINUSE ? "somebody holds it who does not share it: a process of another user, "
                             "or one whose dialect is processes = \"udp_port\""
-                          : std::strerror(error);
+                          : bind_problem(error);
   return config_.name + ": cannot receive at " + std::string(text.view()) + " port " +
          std::to_string(config_.udp_port) + ": " + why;
 }
@@ -177,7 +185,7 @@ std::string UdpBackend::bind_process_number() {
     if (error == EADDRINUSE) continue;
     const auto text = wire::format_address(planes_.back().config().address);
     return config_.name + ": cannot receive at " + std::string(text.view()) + " port " +
-           std::to_string(config_.udp_port + number) + ": " + std::strerror(error);
+           std::to_string(config_.udp_port + number) + ": " + bind_problem(error);
   }
   return config_.name + ": every UDP port from " + std::to_string(config_.udp_port) +
          " on is taken; 256 processes can share a device";

@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::size_t kMaxMessages = 64;
 constexpr std::size_t kMaxPieces = 2048;
-constexpr std::size_t kMaxMessagePieces = 1024;  // the kernel's limit
 constexpr std::size_t kArenaBytes = 64 << 10;
 // A payload up to this size is copied behind its headers, which costs less than a piece of its own.
 constexpr std::size_t kCopiedPayload = wire::kMostAlwaysCovered;

@@ -20,7 +20,8 @@
 namespace mrc::nic {
 
 inline constexpr unsigned kMaxSegments = 64;
-inline constexpr std::size_t kMaxBurstBytes = 65'000;  // of one message, all its segments
+inline constexpr std::size_t kMaxBurstBytes = 65'000;   // of one message, all its segments
+inline constexpr std::size_t kMaxMessagePieces = 1024;  // the kernel's limit
 
 // Where a datagram goes: the socket it leaves from and the address it is for.
 struct UdpFlow {

@@ -14,8 +14,11 @@ namespace mrc::nic {
 namespace {
 
 constexpr std::size_t kMaxRun = 64;
-// What a blocked plane keeps at most; a caller that heeds free_ports() stays far below.
+// What a blocked plane keeps at most; a caller that heeds free_ports() stays far below. Pages of it
+// that are never used cost nothing.
 constexpr std::size_t kMaxKept = 64;
+constexpr std::size_t kMaxKeptBytes = 1 << 20;
+static_assert(kMaxKeptBytes >= kMaxBurstBytes);
 
 template <typename T>
 void add_control(msghdr& header, std::byte* at, int level, int type, T value) {
@@ -38,9 +41,10 @@ bool looks_like_lost_link(int error) {
          error == EADDRNOTAVAIL || error == EINVAL;
 }
 
-// Cuts the bytes [from, from + length) out of a list of pieces.
-std::vector<iovec> cut_pieces(std::span<const iovec> pieces, std::size_t from, std::size_t length) {
-  std::vector<iovec> out;
+// Cuts the bytes [from, from + length) out of a list of pieces, into `out`, which holds as many.
+std::span<iovec> cut_pieces(std::span<const iovec> pieces, std::size_t from, std::size_t length,
+                            iovec* out) {
+  std::size_t count = 0;
   for (const iovec& piece : pieces) {
     if (length == 0) break;
     if (from >= piece.iov_len) {
@@ -48,14 +52,17 @@ std::vector<iovec> cut_pieces(std::span<const iovec> pieces, std::size_t from, s
       continue;
     }
     const std::size_t part = std::min(piece.iov_len - from, length);
-    out.push_back({.iov_base = static_cast<std::byte*>(piece.iov_base) + from, .iov_len = part});
+    out[count++] = {.iov_base = static_cast<std::byte*>(piece.iov_base) + from, .iov_len = part};
     length -= part;
     from = 0;
   }
-  return out;
+  return {out, count};
 }
 
 }  // namespace
+
+UdpTransmitter::KeptOfPlane::KeptOfPlane()
+    : messages(kMaxKept), bytes(std::make_unique_for_overwrite<std::byte[]>(kMaxKeptBytes)) {}
 
 UdpTransmitter::UdpTransmitter(std::vector<UdpPlane>& planes, int epoll, std::size_t plane_count,
                                BackendCounters& counters, std::uint8_t default_traffic_byte)
@@ -64,6 +71,7 @@ UdpTransmitter::UdpTransmitter(std::vector<UdpPlane>& planes, int epoll, std::si
       counters_(counters),
       default_traffic_byte_(default_traffic_byte),
       kept_(plane_count),
+      cut_(std::make_unique<iovec[]>(kMaxMessagePieces)),
       headers_(std::make_unique<mmsghdr[]>(kMaxRun)),
       controls_(std::make_unique<Control[]>(kMaxRun)) {}
 
@@ -114,8 +122,7 @@ int UdpTransmitter::send_split(const UdpMessage& message, std::span<iovec> piece
     const std::size_t at = std::size_t{i} * message.segment_bytes;
     const std::size_t length =
         std::min<std::size_t>(message.segment_bytes, message.total_bytes - at);
-    std::vector<iovec> part = cut_pieces(pieces, at, length);
-    error = send_one(single, part);
+    error = send_one(single, cut_pieces(pieces, at, length, cut_.get()));
     if (error == 0) ++counters_.packets_sent;
     if (error != 0) counters_.send_refused += message.segments - i;
   }
@@ -139,17 +146,17 @@ void UdpTransmitter::count_refused(const UdpMessage& message, int error) {
 }
 
 void UdpTransmitter::keep(const UdpMessage& message, std::span<const iovec> pieces) {
-  if (kept_[message.plane].size() >= kMaxKept) {
+  KeptOfPlane& kept = kept_[message.plane];
+  if (kept.messages.empty()) kept.used = 0;
+  if (kept.messages.full() || kMaxKeptBytes - kept.used < message.total_bytes) {
     counters_.send_refused += message.segments;
     return;
   }
-  Kept kept{.message = message, .bytes = {}};
-  kept.bytes.reserve(message.total_bytes);
+  kept.messages.push_back({.message = message, .at = kept.used});
   for (const iovec& piece : pieces) {
-    const auto* const from = static_cast<const std::byte*>(piece.iov_base);
-    kept.bytes.insert(kept.bytes.end(), from, from + piece.iov_len);
+    std::memcpy(kept.bytes.get() + kept.used, piece.iov_base, piece.iov_len);
+    kept.used += piece.iov_len;
   }
-  kept_[message.plane].push_back(std::move(kept));
 }
 
 void UdpTransmitter::watch_writable(unsigned plane, unsigned socket) {
@@ -214,29 +221,25 @@ void UdpTransmitter::send_all(UdpBatch& batch) {
 
 void UdpTransmitter::on_writable(unsigned plane) {
   planes_[plane].blocked = false;
-  std::vector<Kept> waiting = std::move(kept_[plane]);
-  kept_[plane].clear();
-  for (Kept& kept : waiting) {
-    if (planes_[plane].blocked) {
-      kept_[plane].push_back(std::move(kept));
-      continue;
-    }
-    iovec piece{.iov_base = kept.bytes.data(), .iov_len = kept.bytes.size()};
-    const int error = send_with_fallback(kept.message, {&piece, 1});
+  KeptOfPlane& kept = kept_[plane];
+  while (!kept.messages.empty()) {
+    const Kept& first = kept.messages.front();
+    iovec piece{.iov_base = kept.bytes.get() + first.at, .iov_len = first.message.total_bytes};
+    const int error = send_with_fallback(first.message, {&piece, 1});
     if (no_room(error)) {
       planes_[plane].blocked = true;
-      watch_writable(plane, kept.message.socket);
-      kept_[plane].push_back(std::move(kept));
-    } else if (error != 0) {
-      count_refused(kept.message, error);
+      watch_writable(plane, first.message.socket);
+      return;
     }
+    if (error != 0) count_refused(first.message, error);
+    kept.messages.pop_front();
   }
 }
 
 void UdpTransmitter::drop_kept(unsigned plane) {
-  for (const Kept& kept : kept_[plane])
-    counters_.send_refused += kept.message.segments;
-  kept_[plane].clear();
+  Ring<Kept>& messages = kept_[plane].messages;
+  for (; !messages.empty(); messages.pop_front())
+    counters_.send_refused += messages.front().message.segments;
   planes_[plane].blocked = false;
 }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/ring.h"
 #include "nic/io/backend.h"
 #include "nic/io/udp/udp_batch.h"
 #include "nic/io/udp/udp_plane.h"
@@ -34,9 +35,17 @@ class UdpTransmitter {
   bool take_suspicion();
 
  private:
+  // What a blocked plane has kept, in order. It takes no memory when it is needed: the room behind
+  // what was sent meanwhile is used again when all of it is gone.
   struct Kept {
     UdpMessage message;
-    std::vector<std::byte> bytes;
+    std::size_t at = 0;  // in `bytes`
+  };
+  struct KeptOfPlane {
+    KeptOfPlane();
+    Ring<Kept> messages;
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t used = 0;
   };
   // Bytes of one message's control part: type of service and segment size.
   struct alignas(cmsghdr) Control {
@@ -59,7 +68,8 @@ class UdpTransmitter {
   BackendCounters& counters_;
   std::uint8_t default_traffic_byte_;
   bool suspicion_ = false;
-  std::vector<std::vector<Kept>> kept_;  // per plane, in order
+  std::vector<KeptOfPlane> kept_;  // per plane
+  std::unique_ptr<iovec[]> cut_;   // pieces of one segment
   std::unique_ptr<mmsghdr[]> headers_;
   std::unique_ptr<Control[]> controls_;
 };

@@ -64,6 +64,9 @@ ExitCode CtldCommand::serve() const {
   if (reload_) {
     if (lock.held())
       throw controller::CtlError("no controller of " + session.device() + " is running");
+    if (lock.holder() == 0)
+      throw controller::CtlError("the controller of " + session.device() +
+                                 " has not said which process it is; try again");
     if (::kill(lock.holder(), SIGHUP) != 0)
       throw controller::CtlError(
           fmt::format("process {} cannot be told: {}", lock.holder(), std::strerror(errno)));
