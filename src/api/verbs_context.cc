@@ -17,6 +17,7 @@
 #include "api/log.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
+#include "os/notice.h"
 
 namespace mrc::api {
 namespace {
@@ -62,6 +63,7 @@ void fill_tables(VerbsContext& context, VerbsDevice& device) {
 int open_device(VerbsDevice& device, VerbsContext*& out) {
   auto context = std::make_unique<VerbsContext>();
   std::string error;
+  os::set_notice_sink([](const char* line) { log(LogLevel::kWarn, "%s", line); });
   context->device = nic::Device::open(device.config, error);
   if (context->device == nullptr) {
     const int reason = errno;

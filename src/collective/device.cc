@@ -72,6 +72,8 @@ void Device::open(const std::string& name) {
     names += (names.empty() ? "" : ", ") + found;
     if (!name.empty() && found != name) continue;
     verbs_.reset(ibv_open_device(list[i]));
+    if (!verbs_ && errno == EKEYREJECTED)
+      throw Failure("cannot open device " + found + " for want of its key", FailureKind::kUsage);
     if (!verbs_) refuse("cannot open device " + found + " (see mrc doctor)", errno);
     name_ = found;
     break;

@@ -99,6 +99,23 @@ std::optional<PayloadCheck> parse_payload_check(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<SecurityMode> read_security(Environment& environment) {
+  const char* const text = environment.get("MRC_SECURITY");
+  if (text == nullptr) return std::nullopt;
+  const std::string_view mode = text;
+  if (mode == "sealed") return SecurityMode::kSealed;
+  if (mode != "off") environment.fail("MRC_SECURITY", "must be off or sealed");
+  return SecurityMode::kOff;
+}
+
+const char* read_key_file(Environment& environment) {
+  const char* const path = environment.get("MRC_KEY_FILE");
+  if (path != nullptr && path[0] != '/') {
+    environment.fail("MRC_KEY_FILE", "must be an absolute path");
+  }
+  return path;
+}
+
 void apply_planes(Environment& environment, DeviceDraft& draft) {
   const char* const interfaces = environment.get("MRC_IFACES");
   const auto count = environment.number("MRC_PLANES", 1, kMaxPorts);
@@ -139,6 +156,8 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
   if (check != nullptr && !payload_check) {
     environment.fail("MRC_PAYLOAD_CHECK", "must be full or headers");
   }
+  const auto security = read_security(environment);
+  const char* const key_file = read_key_file(environment);
   const auto dialect = read_dialect(environment);
   const char* const state = environment.get("MRC_STATE_DIR");
   if (state != nullptr) directory = state;
@@ -157,6 +176,8 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
     if (threads) draft.config.threads = *threads;
     if (dialect) draft.dialect = *dialect;
     if (payload_check) draft.config.payload_check = *payload_check;
+    if (security) draft.config.security = *security;
+    if (key_file != nullptr) draft.config.key_file = key_file;
   }
   return environment.error();
 }

@@ -62,6 +62,10 @@ struct PeerEntry {
 // checksum answers, as it does for TCP; with peers that say they take it, otherwise kFull.
 enum class PayloadCheck : std::uint8_t { kFull, kHeaders };
 
+// kSealed: packets are encrypted and authenticated with the cluster's key; plain ones are dropped.
+enum class SecurityMode : std::uint8_t { kOff, kSealed };
+inline constexpr const char* kDefaultKeyFile = "/etc/mrc/cluster.key";
+
 struct DeviceConfig {
   std::string name = "mrc0";
   BackendKind backend = BackendKind::kUdp;
@@ -74,7 +78,9 @@ struct DeviceConfig {
   std::uint32_t active_evs_per_port = 0;           // used at a time; the rest are backups; 0 = all
   std::uint64_t port_bits_per_second = 0;          // 0 = ask the interfaces
   PayloadCheck payload_check = PayloadCheck::kFull;
-  bool trimming = false;            // switches trim packets instead of dropping them
+  SecurityMode security = SecurityMode::kOff;
+  std::string key_file = kDefaultKeyFile;  // with kSealed
+  bool trimming = false;                   // switches trim packets instead of dropping them
   bool segmentation = true;         // bursts of packets in one system call, where the kernel can
   std::uint32_t spray_quantum = 0;  // packets in a row on one path; 0 = adaptive
   unsigned threads = 0;             // engines, each with a thread; 0 = by number of processors

@@ -345,6 +345,15 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
     reader.choice<PayloadCheck>(
         key, node, {{"full", PayloadCheck::kFull}, {"headers", PayloadCheck::kHeaders}},
         config.payload_check);
+  } else if (key == "security") {
+    reader.choice<SecurityMode>(key, node,
+                                {{"off", SecurityMode::kOff}, {"sealed", SecurityMode::kSealed}},
+                                config.security);
+  } else if (key == "key_file") {
+    reader.text(key, node, config.key_file);
+    if (!config.key_file.starts_with('/')) {
+      reader.fail(node.source(), "key_file must be an absolute path");
+    }
   } else if (key == "trimming") {
     reader.boolean(key, node, config.trimming);
   } else if (key == "segmentation") {
@@ -392,7 +401,7 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
           "evs_per_port, active_evs_per_port, port_rate, spray_quantum, threads, payload_check, "
-          "trimming, segmentation, dscp, dialect, retry, directory");
+          "security, key_file, trimming, segmentation, dscp, dialect, retry, directory");
     }
     if (reader.failed()) return;
   }

@@ -24,6 +24,9 @@ enum class DropReason : std::uint8_t {
   kBadHeaderField,    // a field holds a value its header does not allow
   kBadPayloadLength,  // payload does not match what the headers announce
   kBadIcrc,
+  kPlainPacket,   // not sealed, at a device that takes only what is
+  kSealedPacket,  // sealed, at a device that is not
+  kBadSeal,       // sealed by no member of the cluster, for somebody else, changed, or seen before
 
   // A well-formed packet that the endpoint's state does not admit.
   kUnknownQp,

@@ -99,6 +99,8 @@ void Engine::apply_node_state(const node::NodeSnapshot& snapshot) {
 void Engine::look_after_links() {
   try {
     pump_.backend().on_wake();
+    for (std::string& line : pump_.backend().take_notices())
+      notices_.push_back(std::move(line));
   } catch (const std::bad_alloc&) {
     return;
   }

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nic/engine/engine_group.h"
 #include "nic/engine/engine_pump.h"
@@ -79,6 +80,7 @@ class Engine final {
   std::atomic<unsigned> qp_count_{0};  // changes under the lock
   std::atomic<std::uint32_t> active_ports_{0};
   TimeNs housekept_at_ = 0;
+  std::vector<std::string> notices_;  // to be told when the lock is free
   std::thread thread_;
 };
 

@@ -8,8 +8,10 @@
 #include <memory>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "nic/engine/engine.h"
+#include "os/notice.h"
 
 namespace mrc::nic {
 namespace {
@@ -159,6 +161,8 @@ bool Engine::take_news(node::NodeEvEvent& out) {
 
 // Without the lock: it writes files, and a disk that stands still must not stop packets.
 void Engine::tell_news() {
+  for (const std::string& line : std::exchange(notices_, {}))
+    os::notice(line);
   node::NodeEvEvent news;
   while (take_news(news)) {
     try {

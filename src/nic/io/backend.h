@@ -141,6 +141,8 @@ class Backend {
   virtual void on_wake() = 0;
 
   virtual const BackendCounters& counters() const = 0;
+  // What people should know and nobody asked for, a line each; each is given once.
+  virtual std::vector<std::string> take_notices() { return {}; }
 };
 
 struct BackendResult {

@@ -41,6 +41,54 @@ class Tool(programs.ToolTest):
         return client, subprocess.CompletedProcess(server.args, server.returncode, output, errors)
 
 
+class Sealed(Tool):
+    def setUp(self):
+        super().setUp()
+        self.key = self.new_key("cluster.key")
+        self.sealed = {"MRC_SECURITY": "sealed", "MRC_KEY_FILE": self.key}
+
+    def new_key(self, name):
+        path = str(pathlib.Path(self.folder) / name)
+        self.assertEqual(self.mrc("key", "new", path).returncode, 0)
+        return path
+
+    def transfer(self, server_variables, client_variables, *words):
+        plain = self.environment
+        self.environment = plain | server_variables
+        server = self.start_server("write_bw", "--json", *words)
+        self.environment = plain
+        client = self.mrc("perf", "write_bw", "-p", self.port, "--json", *words, "127.0.0.1",
+                          variables=client_variables)
+        _, errors = server.communicate(timeout=WAIT_S)
+        return client, server.returncode, errors
+
+    def test_SealedEndsTransfer(self):
+        client, code, errors = self.transfer(self.sealed, self.sealed, "-a", "-n", "20")
+        self.assertEqual((client.returncode, code), (0, 0), client.stderr + errors)
+        rows = json.loads(client.stdout)["results"]
+        self.assertEqual(len(rows), 23)
+        self.assertTrue(all(row["verified"] for row in rows))
+
+    def test_MixedEndsSayWhy(self):
+        client, code, errors = self.transfer(self.sealed, {}, "-s", "64k", "-n", "20")
+        self.assertNotEqual(client.returncode, 0)
+        self.assertNotEqual(code, 0)
+        self.assertIn("plain packets from", errors)
+
+    def test_OtherKeysFail(self):
+        other = self.sealed | {"MRC_KEY_FILE": self.new_key("other.key")}
+        client, code, _ = self.transfer(self.sealed, other, "-s", "64k", "-n", "20")
+        self.assertNotEqual(client.returncode, 0)
+        self.assertNotEqual(code, 0)
+
+    def test_BadKeysStartNothing(self):
+        os.chmod(self.key, 0o644)
+        result = self.mrc("perf", "write_bw", "-p", self.port, variables=self.sealed)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("security = sealed", result.stderr)
+        self.assertIn(self.key, result.stderr)
+
+
 class Perf(Tool):
     def rows(self, test, *words):
         client, server = self.pair(test, *words)

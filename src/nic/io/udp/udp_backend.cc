@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/prng.h"
+#include "nic/io/security.h"
 #include "nic/io/traffic_class.h"
 #include "nic/io/udp/udp_epoll.h"
 #include "nic/io/udp/udp_neighbours.h"
@@ -62,8 +63,8 @@ class UdpBackend final : public Backend {
 
   ProcessNumber process_number() const override { return process_; }
   unsigned port_count() const override { return static_cast<unsigned>(planes_.size()); }
-  std::uint32_t path_mtu() const override { return path_mtu_; }
-  std::uint64_t port_bits_per_second() const override { return bits_per_second_; }
+  std::uint32_t path_mtu() const override { return common_.path_mtu; }
+  std::uint64_t port_bits_per_second() const override { return common_.bits_per_second; }
   std::uint64_t receive_buffer_bytes() const override;
   PortMask link_up() const override { return link_up_; }
   PortMask free_ports() const override;
@@ -78,6 +79,7 @@ class UdpBackend final : public Backend {
   int wait_descriptor() const override { return epoll_.get(); }
   void on_wake() override;
   const BackendCounters& counters() const override { return counters_; }
+  std::vector<std::string> take_notices() override { return security_.take_notices(); }
 
  private:
   struct CachedFlow {
@@ -110,6 +112,7 @@ class UdpBackend final : public Backend {
   os::Descriptor epoll_;
   os::InterfaceWatch interfaces_;
   BackendCounters counters_;
+  Security security_;
   UdpTransmitter transmitter_;
   UdpBatch batch_;
   UdpNeighbours neighbours_;
@@ -117,8 +120,10 @@ class UdpBackend final : public Backend {
   std::unique_ptr<CachedFlow[]> flows_;
   UsedPorts used_ports_;
   ProcessNumber process_ = 0;
-  std::uint32_t path_mtu_ = 0;
-  std::uint64_t bits_per_second_ = 0;
+  struct {
+    std::uint32_t path_mtu = 0;
+    std::uint64_t bits_per_second = 0;
+  } common_;  // what all planes can do
   PortMask link_up_;
   std::uint32_t ready_ = 0;  // planes with something to receive, one bit each; kHandedOver
   bool polled_ = false;      // `ready_` is fresh
@@ -132,7 +137,7 @@ UdpBackend::UdpBackend(const node::DeviceConfig& config)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       transmitter_(planes_, epoll_.get(), config.planes.size(), counters_,
                    traffic_byte(config.dscp, core::TrafficClass::kTrimmable)),
-      batch_(config.dialect),
+      batch_(config.dialect, config.security == node::SecurityMode::kSealed),
       flows_(std::make_unique<CachedFlow[]>(kFlows)) {}
 
 // At the port of the process with that number, or with all others at the first one.
@@ -200,7 +205,8 @@ bool UdpBackend::watch(int descriptor, EpollSource source, unsigned plane) {
 
 std::string UdpBackend::open() {
   if (!epoll_.valid()) return config_.name + ": epoll: " + std::strerror(errno);
-  std::string error = shares_port() ? bind_shared_port() : bind_process_number();
+  std::string error = security_.open(config_);
+  if (error.empty()) error = shares_port() ? bind_shared_port() : bind_process_number();
   if (!error.empty()) return error;
   for (unsigned i = 0; i < planes_.size(); ++i) {
     if (!watch(planes_[i].receive_socket(), EpollSource::kReceive, i))
@@ -213,7 +219,7 @@ std::string UdpBackend::open() {
   const unsigned above = shares_port() ? 0 : process_;
   receiver_ =
       std::make_unique<UdpReceiver>(config_, static_cast<std::uint16_t>(config_.udp_port + above),
-                                    shares_port() ? &neighbours_ : nullptr, counters_);
+                                    shares_port() ? &neighbours_ : nullptr, security_, counters_);
   update_links();
   error = check_addresses();
   return error.empty() ? measure_interfaces() : error;
@@ -267,6 +273,7 @@ void UdpBackend::move_plane(unsigned index, const os::InterfaceAddress& to) {
   if (bound) watch(plane.receive_socket(), EpollSource::kReceive, index);
   config_.planes[index] = plane.config();
   map_ = PlaneMap(config_);
+  if (index == 0) security_.rename(config_.planes[0].address);
   receiver_->forget_sources();
   for (std::size_t i = 0; i < kFlows; ++i)
     flows_[i].valid = false;
@@ -287,7 +294,8 @@ std::string UdpBackend::measure_interfaces() {
     const std::uint32_t headers =
         static_cast<std::uint32_t>(config.address.is_v4 ? wire::kIpv4HeaderLength
                                                         : wire::kIpv6HeaderLength) +
-        wire::kUdpHeaderLength + kWriteHeaders + wire::kIcrcLength;
+        wire::kUdpHeaderLength + kWriteHeaders +
+        static_cast<std::uint32_t>(security_.added_bytes());
     const std::uint32_t fits = mtu > headers ? (mtu - headers) / 4 * 4 : 0;
     const std::uint32_t wanted = std::max(config_.path_mtu, core::kMinPathMtu);
     if (fits < wanted) {
@@ -298,10 +306,11 @@ std::string UdpBackend::measure_interfaces() {
     const std::uint64_t speed = os::interface_bits_per_second(name);
     if (speed != 0) rate = std::min(rate, speed);
   }
-  path_mtu_ = config_.path_mtu;
-  if (path_mtu_ == 0) path_mtu_ = std::min(kDefaultMaxMtu, std::bit_floor(room));
-  bits_per_second_ = config_.port_bits_per_second;
-  if (bits_per_second_ == 0) bits_per_second_ = rate == UINT64_MAX ? kDefaultBitsPerSecond : rate;
+  common_.path_mtu = config_.path_mtu;
+  if (common_.path_mtu == 0) common_.path_mtu = std::min(kDefaultMaxMtu, std::bit_floor(room));
+  common_.bits_per_second = config_.port_bits_per_second;
+  if (common_.bits_per_second == 0)
+    common_.bits_per_second = rate == UINT64_MAX ? kDefaultBitsPerSecond : rate;
   return {};
 }
 
@@ -357,6 +366,7 @@ bool UdpBackend::fill_flow(const Route& route, CachedFlow& cached) {
                     .source_port = plane.send_sockets()[flow.socket].source_port,
                     .destination_port = static_cast<std::uint16_t>(udp_port)};
   flow.prefixes.forget();
+  flow.sealer = security_.sealer(route.peer);
   return true;
 }
 
@@ -438,7 +448,7 @@ unsigned UdpBackend::burst_limit() const {
   const bool segmentation = std::all_of(planes_.begin(), planes_.end(),
                                         [](const UdpPlane& plane) { return plane.segmentation; });
   if (!segmentation) return 1;
-  const std::size_t datagram = path_mtu_ + kWriteHeaders + wire::kIcrcLength;
+  const std::size_t datagram = common_.path_mtu + kWriteHeaders + security_.added_bytes();
   return static_cast<unsigned>(std::min<std::size_t>(kMaxSegments, kMaxBurstBytes / datagram));
 }
 
@@ -494,6 +504,7 @@ void UdpBackend::on_wake() {
     links_changed_ = false;
     interfaces_.changed();
     update_links();
+    security_.look_after_keys();
   }
 }
 

@@ -1,5 +1,6 @@
 #include "nic/io/udp/udp_batch.h"
 
+#include <array>
 #include <cstring>
 
 #include "wire/codec.h"
@@ -10,6 +11,7 @@ namespace {
 constexpr std::size_t kMaxMessages = 64;
 constexpr std::size_t kMaxPieces = 2048;
 constexpr std::size_t kArenaBytes = 64 << 10;
+constexpr std::size_t kSealedArenaBytes = 256 << 10;  // four full bursts, and in the second cache
 // A payload up to this size is copied behind its headers, which costs less than a piece of its own.
 constexpr std::size_t kCopiedPayload = wire::kMostAlwaysCovered;
 constexpr std::size_t kMaxTrailer = 3 + wire::kIcrcLength;
@@ -17,11 +19,12 @@ constexpr std::size_t kMaxArenaUse = wire::kMaxTransportHeader + kCopiedPayload 
 
 }  // namespace
 
-UdpBatch::UdpBatch(const wire::Dialect& dialect)
+UdpBatch::UdpBatch(const wire::Dialect& dialect, bool seals)
     : dialect_(dialect),
       messages_(std::make_unique<UdpMessage[]>(kMaxMessages)),
       pieces_(std::make_unique<iovec[]>(kMaxPieces)),
-      arena_(std::make_unique_for_overwrite<std::byte[]>(kArenaBytes)) {}
+      arena_bytes_(seals ? kSealedArenaBytes : kArenaBytes),
+      arena_(std::make_unique_for_overwrite<std::byte[]>(arena_bytes_)) {}
 
 void UdpBatch::clear() {
   message_count_ = 0;
@@ -69,12 +72,13 @@ void UdpBatch::add_piece(UdpMessage& message, std::span<const std::byte> bytes) 
 
 bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
                       wire::PayloadPieces payload, const UdpPacketRules& rules) {
+  if (flow.sealer != nullptr) return append_sealed(flow, traffic_byte, packet, payload, rules);
   const std::size_t payload_length = wire::payload_bytes(payload);
   const std::uint8_t pad = wire::pad_length(payload_length);
   const std::size_t transport_length = header_length(packet) + payload_length + pad;
   const std::size_t bytes = transport_length + wire::kIcrcLength;
   const std::size_t new_pieces = payload.size() + 2;
-  if (arena_used_ + kMaxArenaUse > kArenaBytes || piece_count_ + new_pieces > kMaxPieces ||
+  if (arena_used_ + kMaxArenaUse > arena_bytes_ || piece_count_ + new_pieces > kMaxPieces ||
       new_pieces > kMaxMessagePieces) {
     return false;
   }
@@ -131,6 +135,34 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
   return true;
 }
 
+// --- Sealed ---
+
+bool UdpBatch::append_sealed(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
+                             wire::PayloadPieces payload, const UdpPacketRules& rules) {
+  const std::size_t payload_length = wire::payload_bytes(payload);
+  const std::uint8_t pad = wire::pad_length(payload_length);
+  const std::size_t bytes = seal::Sealer::sealed_length(header_length(packet), payload_length, pad);
+  if (arena_used_ + bytes > arena_bytes_ || piece_count_ == kMaxPieces) return false;
+  const bool joins = rules.may_join && joins_last(flow, traffic_byte, bytes);
+  if (!joins && message_count_ == kMaxMessages) return false;
+
+  std::array<std::byte, wire::kMaxTransportHeader> header;
+  wire::Packet padded = packet;
+  padded.bth.pad = pad;
+  const std::size_t header_bytes = wire::build_transport(padded, header, dialect_);
+  const std::span<std::byte> out(arena_.get() + arena_used_, bytes);
+  const std::size_t sealed = flow.sealer->seal({header.data(), header_bytes}, payload, pad, out);
+  if (sealed != bytes) return false;
+  if (!joins) start_message(flow, traffic_byte, bytes);
+  UdpMessage& message = messages_[message_count_ - 1];
+  add_piece(message, out);
+  arena_used_ += bytes;
+  ++message.segments;
+  message.total_bytes += static_cast<std::uint32_t>(bytes);
+  message.open = bytes == message.segment_bytes;
+  return true;
+}
+
 // --- Runs ---
 
 bool UdpBatch::has_room_behind(const RunState& run) const {
@@ -138,7 +170,7 @@ bool UdpBatch::has_room_behind(const RunState& run) const {
   return message.open && message.segments < kMaxSegments &&
          message.total_bytes + run.packet_bytes <= kMaxBurstBytes &&
          message.piece_count + 2 <= kMaxMessagePieces && piece_count_ + 2 <= kMaxPieces &&
-         arena_used_ + run.header_bytes + wire::kIcrcLength <= kArenaBytes;
+         arena_used_ + run.header_bytes + wire::kIcrcLength <= arena_bytes_;
 }
 
 // The ICRC of the packet before and the headers of this one lie side by side, so that a packet
@@ -169,7 +201,8 @@ unsigned UdpBatch::append_run(UdpFlow& flow, std::uint8_t traffic_byte, const wi
   const std::size_t each = payload.size() / count;
   const std::size_t header_bytes = header_length(first);
   const std::size_t transport_length = header_bytes + each;
-  const bool in_place = each > kCopiedPayload && wire::pad_length(each) == 0;
+  const bool in_place =
+      flow.sealer == nullptr && each > kCopiedPayload && wire::pad_length(each) == 0;
   const RunState run{.icrc = flow.prefixes.begin(flow.addresses, transport_length),
                      .header_bytes = header_bytes,
                      .packet_bytes = transport_length + wire::kIcrcLength,

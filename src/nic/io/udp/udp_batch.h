@@ -1,8 +1,8 @@
 // Outgoing datagrams between send() and the system call.
 //
-// Headers, padding and ICRC lie in an arena, payload stays in the program's memory. Packets in a
-// row of the same flow, class and size become the segments of one message; the last one may be
-// shorter.
+// Headers, padding and ICRC lie in an arena, payload stays in the program's memory; a sealed packet
+// lies in the arena as a whole. Packets in a row of the same flow, class and size become the
+// segments of one message; the last one may be shorter.
 #pragma once
 
 #include <sys/uio.h>
@@ -14,6 +14,7 @@
 
 #include "nic/io/udp/udp_icrc.h"
 #include "os/socket_address.h"
+#include "seal/sealer.h"
 #include "wire/frame.h"
 #include "wire/packet.h"
 
@@ -30,6 +31,7 @@ struct UdpFlow {
   os::SocketAddress to;
   FlowAddresses addresses;
   IcrcPrefixes prefixes;
+  seal::Sealer* sealer = nullptr;  // none: packets are plain
 };
 
 struct UdpMessage {
@@ -54,7 +56,7 @@ struct UdpPacketRules {
 
 class UdpBatch {
  public:
-  explicit UdpBatch(const wire::Dialect& dialect);
+  UdpBatch(const wire::Dialect& dialect, bool seals);
 
   // False when there is no room: flush and try again. A payload in more pieces than an empty batch
   // holds never has room.
@@ -75,6 +77,8 @@ class UdpBatch {
   void clear();
 
  private:
+  bool append_sealed(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
+                     wire::PayloadPieces payload, const UdpPacketRules& rules);
   bool joins_last(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes) const;
   void start_message(const UdpFlow& flow, std::uint8_t traffic_byte, std::size_t bytes);
   void add_piece(UdpMessage& message, std::span<const std::byte> bytes);
@@ -92,6 +96,7 @@ class UdpBatch {
   wire::Dialect dialect_;
   std::unique_ptr<UdpMessage[]> messages_;
   std::unique_ptr<iovec[]> pieces_;
+  std::size_t arena_bytes_;
   std::unique_ptr<std::byte[]> arena_;
   std::size_t message_count_ = 0;
   std::size_t piece_count_ = 0;

@@ -214,8 +214,7 @@ void UdpNeighbours::forget(int link) {
 }
 
 // False when nothing usable came.
-bool UdpNeighbours::read_link(int link, DatagramOrigin& origin,
-                              std::span<const std::byte>& datagram) {
+bool UdpNeighbours::read_link(int link, DatagramOrigin& origin, std::span<std::byte>& datagram) {
   const ssize_t got = ::recv(link, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (got <= 0) {
     if (got == 0 || errno != EAGAIN) forget(link);
@@ -231,12 +230,12 @@ bool UdpNeighbours::read_link(int link, DatagramOrigin& origin,
   origin.port = static_cast<PortId>(note.port);
   origin.traffic_byte = note.traffic_byte;
   origin.flow_label = note.flow_label;
-  datagram = std::span<const std::byte>(buffer_).subspan(sizeof(note), length - sizeof(note));
+  datagram = std::span<std::byte>(buffer_).subspan(sizeof(note), length - sizeof(note));
   return true;
 }
 
-std::span<const std::byte> UdpNeighbours::take(DatagramOrigin& origin) {
-  std::span<const std::byte> datagram;
+std::span<std::byte> UdpNeighbours::take(DatagramOrigin& origin) {
+  std::span<std::byte> datagram;
   epoll_event event{};
   // A round takes a message or a connection, or ends one, unless descriptors are used up.
   for (unsigned round = 0; round < kMaxRounds; ++round) {

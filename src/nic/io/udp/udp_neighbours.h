@@ -50,7 +50,7 @@ class UdpNeighbours {
 
   // The next datagram that was handed to us: its bytes, a view that holds until the next call.
   // Empty when there is none.
-  std::span<const std::byte> take(DatagramOrigin& origin);
+  std::span<std::byte> take(DatagramOrigin& origin);
 
   // For packets on their way out, in order: false when the last one was for another process.
   bool next_is_for(ProcessNumber process) { return std::exchange(last_to_, process) == process; }
@@ -66,7 +66,7 @@ class UdpNeighbours {
   void hand_to(unsigned number, const DatagramOrigin& origin, std::span<const std::byte> datagram);
   void accept_links();
   void forget(int link);
-  bool read_link(int link, DatagramOrigin& origin, std::span<const std::byte>& datagram);
+  bool read_link(int link, DatagramOrigin& origin, std::span<std::byte>& datagram);
 
   std::string prefix_;  // of the names of all numbers
   os::Descriptor epoll_;

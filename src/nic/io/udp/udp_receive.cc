@@ -80,11 +80,12 @@ T control_value(const cmsghdr& part) {
 }  // namespace
 
 UdpReceiver::UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port,
-                         UdpNeighbours* neighbours, BackendCounters& counters)
+                         UdpNeighbours* neighbours, Security& security, BackendCounters& counters)
     : dscp_(config.dscp),
       takes_header_check_(config.payload_check == node::PayloadCheck::kHeaders),
       udp_port_(udp_port),
       neighbours_(neighbours),
+      security_(security),
       counters_(counters),
       slots_in_use_(kSlots),
       buffers_(std::make_unique_for_overwrite<std::byte[]>(kSlots * kBufferBytes)),
@@ -154,7 +155,7 @@ UdpReceiver::Source& UdpReceiver::find_source(UdpPlane& plane, PortId port, cons
   return source;
 }
 
-DropReason UdpReceiver::check(Source& source, const Notes& notes, std::span<const std::byte> bytes,
+DropReason UdpReceiver::check(Source& source, const Notes& notes, std::span<std::byte> bytes,
                               Received& received) const {
   if (!source.known) return DropReason::kWrongSource;
   received.gid = source.gid;
@@ -164,11 +165,19 @@ DropReason UdpReceiver::check(Source& source, const Notes& notes, std::span<cons
       static_cast<wire::Ecn>(notes.traffic_byte & 0x03) == wire::Ecn::kCe;
   received.trim =
       trim_state(wire::trim_mark(dscp_, static_cast<std::uint8_t>(notes.traffic_byte >> 2)));
+  const DropReason drop = security_.take(source.gid, bytes, received.trim, received.transport);
+  if (drop != DropReason::kNone || security_.seals()) return drop;
   if (received.trim != core::TrimState::kWhole) {
     received.transport = bytes;
     return DropReason::kNone;
   }
   if (bytes.size() < wire::kBthLength + wire::kIcrcLength) return DropReason::kTruncated;
+  check_icrc(source, bytes, received);
+  return DropReason::kNone;
+}
+
+void UdpReceiver::check_icrc(Source& source, std::span<const std::byte> bytes,
+                             Received& received) const {
   received.transport = bytes.first(bytes.size() - wire::kIcrcLength);
   wire::Icrc icrc = source.prefixes.begin(source.addresses, received.transport.size());
   const std::uint32_t sent = wire::load_icrc(bytes.last(wire::kIcrcLength));
@@ -178,7 +187,6 @@ DropReason UdpReceiver::check(Source& source, const Notes& notes, std::span<cons
     icrc.add_transport(received.transport);
     received.icrc_good = icrc.value() == sent;
   }
-  return DropReason::kNone;
 }
 
 // Hands out the datagrams of one message and returns how many there were.
@@ -193,7 +201,7 @@ unsigned UdpReceiver::take_message(UdpPlane& plane, PortId port, const PlaneMap&
     plane.overflow = notes.overflow;
   }
   Source& source = find_source(plane, port, map, from);
-  std::span<const std::byte> rest(buffers_.get() + index * kBufferBytes, length);
+  std::span<std::byte> rest(buffers_.get() + index * kBufferBytes, length);
   const std::size_t segment = notes.segment_bytes == 0 ? length : notes.segment_bytes;
   RunGatherer runs(receiver);
   unsigned count = 0;
@@ -249,7 +257,7 @@ unsigned UdpReceiver::receive_handed(std::span<UdpPlane> planes, const PlaneMap&
   unsigned packets = 0;
   DatagramOrigin origin;
   while (packets < budget) {
-    const std::span<const std::byte> datagram = neighbours_->take(origin);
+    const std::span<std::byte> datagram = neighbours_->take(origin);
     if (datagram.empty()) break;
     ++packets;
     const auto index = static_cast<std::size_t>(origin.port) - 1;

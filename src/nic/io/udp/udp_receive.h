@@ -12,6 +12,7 @@
 
 #include "nic/io/backend.h"
 #include "nic/io/plane_map.h"
+#include "nic/io/security.h"
 #include "nic/io/udp/udp_icrc.h"
 #include "nic/io/udp/udp_neighbours.h"
 #include "nic/io/udp/udp_plane.h"
@@ -23,7 +24,7 @@ class UdpReceiver {
  public:
   // `neighbours`: who shares the port; null when nobody does.
   UdpReceiver(const node::DeviceConfig& config, std::uint16_t udp_port, UdpNeighbours* neighbours,
-              BackendCounters& counters);
+              Security& security, BackendCounters& counters);
 
   // Reads what waits at a plane's socket, at most about `budget` packets. Returns how many, and in
   // `emptied` whether nothing is left.
@@ -63,13 +64,15 @@ class UdpReceiver {
                       const os::SocketAddress& from);
   unsigned take_message(UdpPlane& plane, PortId port, const PlaneMap& map, Receiver& receiver,
                         std::size_t index);
-  DropReason check(Source& source, const Notes& notes, std::span<const std::byte> bytes,
+  DropReason check(Source& source, const Notes& notes, std::span<std::byte> bytes,
                    Received& received) const;
+  void check_icrc(Source& source, std::span<const std::byte> bytes, Received& received) const;
 
   wire::DscpMap dscp_;
   bool takes_header_check_;
   std::uint16_t udp_port_;
   UdpNeighbours* neighbours_;
+  Security& security_;
   BackendCounters& counters_;
   unsigned slots_in_use_;
   std::unique_ptr<std::byte[]> buffers_;

@@ -125,6 +125,9 @@ std::string WireBackend::open() {
            ": payload_check = headers needs the udp back end: frames of this one "
            "have no checksum but the ICRC";
   }
+  if (config_.security != node::SecurityMode::kOff) {
+    return config_.name + ": security = sealed needs the udp back end so far";
+  }
   if (!process_.take(config_)) {
     return config_.name + ": 256 processes use this cable already, which is the limit";
   }

@@ -142,6 +142,7 @@ Json describe(const node::DeviceConfig& config) {
   device["active_evs_per_port"] = config.active_evs_per_port;
   device["spray_quantum"] = config.spray_quantum;
   device["payload_check"] = config.payload_check == node::PayloadCheck::kFull ? "full" : "headers";
+  device["security"] = config.security == node::SecurityMode::kSealed ? "sealed" : "off";
   device["trimming"] = config.trimming;
   device["one_udp_port"] = config.dialect.processes == wire::Processes::kByQueuePair;
   device["dialect"] = wire::dialect_text(config.dialect).view();
@@ -195,6 +196,9 @@ void print_device(const Json& device) {
   line("payload check", device["payload_check"] == "full"
                             ? "full: the ICRC covers the payload"
                             : "headers: the UDP checksum covers it, with peers that agree");
+  line("security", device["security"] == "off"
+                       ? "off: packets are plain"
+                       : "sealed: packets are encrypted, plain ones are dropped");
   line("trimming", device["trimming"].get<bool>() ? "on: data may be trimmed by switches" : "off");
   line("engine threads", fmt::format("{}", device["threads"].get<unsigned>()));
   line("paths per port",
