@@ -1,5 +1,6 @@
 #include "os/own_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,8 +9,10 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
-#include <string>
+#include <cstring>
+#include <utility>
+
+#include "os/descriptor.h"
 
 namespace mrc::os {
 namespace {
@@ -25,30 +28,67 @@ bool is_mapped(std::uintptr_t begin, std::uintptr_t end) {
   return true;
 }
 
+// The lines of a file one by one, without allocating: a program that is out of memory must not be
+// told that what it has is not there. Lines are cut where the buffer ends.
+class Lines {
+ public:
+  explicit Lines(const char* path) : file_(::open(path, O_RDONLY | O_CLOEXEC)) {}
+
+  bool works() const { return file_.valid(); }
+  // Ends with a zero, for sscanf; null behind the last.
+  const char* next() {
+    for (;;) {
+      char* const line = buffer_.data() + at_;
+      void* const end = std::memchr(line, '\n', filled_ - at_);
+      if (end != nullptr) {
+        *static_cast<char*>(end) = '\0';
+        at_ = static_cast<std::size_t>(static_cast<char*>(end) - buffer_.data()) + 1;
+        return line;
+      }
+      if (!fill()) return nullptr;
+    }
+  }
+
+ private:
+  bool fill() {
+    std::memmove(buffer_.data(), buffer_.data() + at_, filled_ - at_);
+    filled_ -= std::exchange(at_, 0);
+    if (filled_ == buffer_.size()) filled_ = 0;  // no line of the kernel's is as long
+    const ssize_t got = ::read(file_.get(), buffer_.data() + filled_, buffer_.size() - filled_);
+    if (got > 0) filled_ += static_cast<std::size_t>(got);
+    return got > 0 || (got < 0 && errno == EINTR);
+  }
+
+  Descriptor file_;
+  std::array<char, 16'384> buffer_;
+  std::size_t at_ = 0;
+  std::size_t filled_ = 0;
+};
+
 }  // namespace
 
 // Mappings stand in the order of their addresses.
 bool may_use(const void* start, std::size_t length, MemoryUse use) {
   const auto begin = reinterpret_cast<std::uintptr_t>(start);
   const std::uintptr_t end = begin + length;
-  std::ifstream mappings("/proc/self/maps");
-  if (!mappings) return is_mapped(begin, end);
+  Lines mappings("/proc/self/maps");
+  if (!mappings.works()) return is_mapped(begin, end);
   std::uintptr_t good_until = begin;
-  std::string line;
-  while (good_until < end && std::getline(mappings, line)) {
+  while (good_until < end) {
+    const char* const line = mappings.next();
+    if (line == nullptr) return false;
     std::uintptr_t first = 0;
     std::uintptr_t last = 0;
     char read = '-';
     char write = '-';
-    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %c%c", &first, &last, &read, &write) !=
-        4)
+    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %c%c", &first, &last, &read, &write) != 4)
       continue;
     if (last <= good_until) continue;
     if (first > good_until || read != 'r' || (use == MemoryUse::kWrite && write != 'w'))
       return false;
     good_until = last;
   }
-  return good_until >= end;
+  return true;
 }
 
 }  // namespace mrc::os

@@ -80,6 +80,7 @@ std::size_t clear_length(std::span<const std::byte> transport) {
 }
 
 std::uint8_t transport_version(std::span<const std::byte> transport) {
+  if (transport.size() <= kVersionOffset) return 0;
   return std::to_integer<std::uint8_t>(transport[kVersionOffset] & kVersionBits);
 }
 
