@@ -374,9 +374,8 @@ Slice port_news(Victim& victim) {
   Slice slice;
   for (unsigned i = 0; i < kSlice; ++i) {
     wire::Packet packet;
-    packet.bth = {.opcode = wire::Opcode::kEndpointRequest,
-                  .destination = kEndpointQp,
-                  .psn = Psn(++id)};
+    packet.bth = {
+        .opcode = wire::Opcode::kEndpointRequest, .destination = kEndpointQp, .psn = Psn(++id)};
     packet.body = wire::EndpointRequest{.port_status = i % 2 == 0 ? 0x1U : 0xFU};
     slice.emplace_back(from_peer(victim, i), packet);
   }

@@ -12,14 +12,16 @@ namespace mrc::tool {
 namespace {
 
 class InstanceLockTest : public testing::Test {
+ public:
+  InstanceLockTest(const InstanceLockTest&) = delete;
+  InstanceLockTest& operator=(const InstanceLockTest&) = delete;
+
  protected:
   InstanceLockTest() : file_(::mkstemp(path_.data())) { EXPECT_GE(file_, 0); }
   ~InstanceLockTest() override {
     ::close(file_);
     ::unlink(path_.c_str());
   }
-  InstanceLockTest(const InstanceLockTest&) = delete;
-  InstanceLockTest& operator=(const InstanceLockTest&) = delete;
 
   // Who holds it, when another holds it and has written this.
   int holder_after(const std::string& text) {
