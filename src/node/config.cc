@@ -92,7 +92,6 @@ std::vector<PlaneDraft> planes_of_list(const std::string& list) {
   return planes;
 }
 
-// Planes from the environment replace those of the first device; the other variables go to all.
 std::optional<PayloadCheck> parse_payload_check(std::string_view text) {
   if (text == "full") return PayloadCheck::kFull;
   if (text == "headers") return PayloadCheck::kHeaders;
@@ -116,6 +115,7 @@ const char* read_key_file(Environment& environment) {
   return path;
 }
 
+// Planes from the environment replace those of the first device; the other variables go to all.
 void apply_planes(Environment& environment, DeviceDraft& draft) {
   const char* const interfaces = environment.get("MRC_IFACES");
   const auto count = environment.number("MRC_PLANES", 1, kMaxPorts);
