@@ -86,6 +86,22 @@ TEST(Rtt, SlowFirstAnswerStandsUntilAFastOne) {
   EXPECT_GT(estimate.smoothed(), kUsual / 2) << "it is forgotten once";
 }
 
+TEST(Rtt, OfWhatWaitedWithASlowFirstAnswerTheFastestCounts) {
+  constexpr TimeNs kAnswered = 250 * kMicrosecondNs;
+  RttEstimator estimate(12 * kMicrosecondNs);
+  estimate.add(kAnswered, 0, 250 * kMicrosecondNs);
+  estimate.add(kAnswered, 200 * kMicrosecondNs, 50 * kMicrosecondNs);
+  EXPECT_EQ(estimate.smoothed(), 50 * kMicrosecondNs);
+  EXPECT_EQ(estimate.variation(), 25 * kMicrosecondNs);
+  estimate.add(kAnswered + 100 * kMicrosecondNs, 200 * kMicrosecondNs, 150 * kMicrosecondNs);
+  EXPECT_GT(estimate.smoothed(), 50 * kMicrosecondNs) << "a queue looks like that";
+  const DurationNs with_queue = estimate.smoothed();
+  estimate.add(kAnswered + 140 * kMicrosecondNs, kAnswered + 100 * kMicrosecondNs,
+               40 * kMicrosecondNs);
+  EXPECT_GT(estimate.smoothed(), 40 * kMicrosecondNs) << "it left after the first was answered";
+  EXPECT_LT(estimate.smoothed(), with_queue);
+}
+
 TEST(Rtt, FirstAnswerAsExpectedIsNotInDoubt) {
   RttEstimator estimate(12 * kMicrosecondNs);
   estimate.add(kUsual, 0, kUsual);
