@@ -191,7 +191,7 @@ class Requester {
     return started_ && (window_->in_flight() > 0 || messages_.any_unacknowledged());
   }
   RetryPolicy::Pace pace() const {
-    return {2 * rtt_.smoothed() + 4 * rtt_.variation(), links_.jitter_ns};
+    return {rtt_.patience(), links_.jitter_ns};
   }
   DurationNs tail_probe_delay(unsigned doublings) const;
   // An end that lost its processor is silent on all paths, and answers for all of them when it is

@@ -34,7 +34,7 @@ class RetryPolicy {
  public:
   // What the queue pair knows about the time an answer takes, and how it stands at an expiry.
   struct Pace {
-    DurationNs round_trip_ns = 0;  // what a whole answer may take, estimated with its variation
+    DurationNs round_trip_ns = 0;  // what a whole answer may take; RttEstimator::patience()
     DurationNs jitter_ns = 0;      // of the ends; see EndpointConfig
   };
   struct Standing {

@@ -357,13 +357,15 @@ void ApiFaults::heal() {
   for (const EndRef ref : world_.model.ends()) {
     End& end = world_.model.end(ref);
     core::Endpoint& engine = world_.hosts[end.host]->engine();
-    if (!in_rts(engine, end.config.number)) continue;
+    if (end.state == EndState::kGone) continue;
     const TimeNs now = world_.hosts[end.host]->clock();
+    // Also of those that failed: they answer, and what was denied may be the only path that is left.
     for (const std::uint16_t ev : end.denied) {
       check_ok(engine.set_ev_denied(now, end.config.number, EvIndex{ev}, false), "set_ev_denied");
     }
     end.denied.clear();
-    if (end.window_units == end.rtr.mpr_dest) continue;
+    const bool live = in_rts(engine, end.config.number);
+    if (!live || end.window_units == end.rtr.mpr_dest) continue;
     check_ok(engine.set_receive_window(end.config.number, end.rtr.mpr_dest), "set_receive_window");
     end.window_units = end.rtr.mpr_dest;
   }

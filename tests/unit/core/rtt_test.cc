@@ -102,6 +102,20 @@ TEST(Rtt, OfWhatWaitedWithASlowFirstAnswerTheFastestCounts) {
   EXPECT_LT(estimate.smoothed(), with_queue);
 }
 
+TEST(Rtt, OneAnswerOfEachFlightMakesThePatience) {
+  Settled settled;
+  const DurationNs before = settled.estimate.patience();
+  const TimeNs sent_at = settled.now;
+  for (DurationNs queued = 2; queued <= 7; ++queued)
+    settled.estimate.add(sent_at + queued * kUsual, sent_at, queued * kUsual);
+  const DurationNs after_flight = settled.estimate.patience();
+  EXPECT_GT(after_flight, before);
+  EXPECT_LT(after_flight, 4 * kUsual) << "the first of the flight took two usual ones";
+  EXPECT_GT(settled.estimate.smoothed(), 2 * kUsual) << "losses are judged by all of them";
+  settled.estimate.add(sent_at + 20 * kUsual, sent_at + 13 * kUsual, 7 * kUsual);
+  EXPECT_GT(settled.estimate.patience(), 2 * after_flight) << "the next flight";
+}
+
 TEST(Rtt, FirstAnswerAsExpectedIsNotInDoubt) {
   RttEstimator estimate(12 * kMicrosecondNs);
   estimate.add(kUsual, 0, kUsual);
