@@ -28,8 +28,8 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scenarios hashes soak chaos mutants fuzz bench simbench macrobench labbench \
-        callgrind asan tsan clang coverage lint format install clean setup
+.PHONY: help demo test scenarios hashes soak chaos mutants ledger fuzz bench simbench macrobench \
+        labbench callgrind asan tsan clang coverage lint format install clean setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n
 mutants: setup ## show that the tests notice every planted bug (MUTANT_SEEDS=100 per bug)
 	@$(call build,mutants) --target dst mrc_script
 	@scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS)
+
+ledger: ## add the counts of the last `make test` and `make fuzz` to tests/ledger.tsv
+	@scripts/ledger.py
 
 fuzz: setup ## run each fuzz target for a while (SECONDS=60)
 	@$(call build,fuzz)

@@ -34,8 +34,7 @@ class Meeting {
     require(::connect(caller, address(), sizeof place_) == 0);
     const linger at_once{1, 0};  // leaves no closed connection behind, of which there may be 28,000
     require(::setsockopt(caller, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
-    if (!words.empty())
-      require(::send(caller, words.data(), words.size(), MSG_NOSIGNAL) >= 0);
+    if (!words.empty()) require(::send(caller, words.data(), words.size(), MSG_NOSIGNAL) >= 0);
     callers_[count_++] = caller;
   }
   void hang_up() {
@@ -60,8 +59,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (words.find(kJobKey) != std::string::npos) return 0;  // not a stranger
   Meeting meeting;
   meeting.call(words);
-  meeting.call(nlohmann::json{{"mrc_collective", 1}, {"rank", 1}, {"ranks", 2}, {"key", kJobKey}}
-                   .dump() + "\n");
+  meeting.call(
+      nlohmann::json{{"mrc_collective", 1}, {"rank", 1}, {"ranks", 2}, {"key", kJobKey}}.dump() +
+      "\n");
   collective::Placement place;
   place.ranks = 2;
   place.listener = meeting.listener();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/one_line.h"
 #include "fabric/fault_plan.h"
 #include "fabric/input_error.h"
 #include "fabric/node_text.h"
@@ -208,7 +209,7 @@ Fault parse_fault(std::string_view text, const Topology& topology) {
   try {
     return read_fault(text, topology);
   } catch (const InputError& error) {
-    throw InputError("fault " + quoted(text) + ": " + error.what());
+    throw InputError(one_line("fault " + quoted(text) + ": " + error.what()));
   }
 }
 
@@ -223,7 +224,7 @@ std::vector<Fault> parse_fault_file(std::string_view text, const std::string& or
     try {
       plan.push_back(read_fault(line, topology));
     } catch (const InputError& error) {
-      throw InputError(origin + ":" + std::to_string(number) + ": " + error.what());
+      throw InputError(one_line(origin + ":" + std::to_string(number) + ": " + error.what()));
     }
   }
   return plan;

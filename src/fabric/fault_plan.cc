@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/one_line.h"
 #include "fabric/input_error.h"
 
 namespace mrc::fabric {
@@ -18,7 +19,8 @@ class Actions {
   void add(const Fault& fault, FaultAction action) {
     if (action.time_ps > end_ps_) return;
     if (out_.size() + fault.links.size() > kMaxActions)
-      throw InputError("fault '" + fault.text + "': it changes links too often to be executed");
+      throw InputError(
+          one_line("fault '" + fault.text + "': it changes links too often to be executed"));
     for (const LinkId link : fault.links) {
       action.link = link;
       out_.push_back(action);

@@ -1,11 +1,11 @@
 #define TOML_IMPLEMENTATION  // NOLINT(readability-identifier-naming): the name is the library's
 #include "fabric/toml_file.h"
 
-#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "base/one_line.h"
 #include "base/toml_text.h"
 #include "fabric/input_error.h"
 
@@ -13,12 +13,6 @@ namespace mrc::fabric {
 
 std::string place(const std::string& origin, const toml::source_region& source) {
   return origin + ":" + std::to_string(source.begin.line) + ": ";
-}
-
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return text;
 }
 
 toml::table parse_toml(std::string_view text, const std::string& origin) {

@@ -18,9 +18,6 @@ namespace mrc::fabric {
 // Where a key or value stands, as a prefix of an error: "file:line: ".
 std::string place(const std::string& origin, const toml::source_region& source);
 
-// Keys, names and the parser's words may hold anything; an error is one line.
-std::string one_line(std::string text);
-
 // Throws InputError with the place of the first error. `origin` names the text.
 toml::table parse_toml(std::string_view text, const std::string& origin);
 toml::table load_toml(const std::string& path);

@@ -1,5 +1,6 @@
 #include "fabric/topology_file.h"
 
+#include "base/one_line.h"
 #include "fabric/input_error.h"
 #include "fabric/presets.h"
 #include "fabric/topology_options.h"

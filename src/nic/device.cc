@@ -113,7 +113,10 @@ std::shared_ptr<DeviceImpl> DeviceImpl::create(const node::DeviceConfig& config,
   }
   std::shared_ptr<DeviceImpl> device(new DeviceImpl(config, std::move(node)));
   const int started = device->start(std::move(backends), error);
-  return started == 0 ? device : nullptr;
+  if (started == 0) return device;
+  device.reset();
+  errno = started;  // whatever clearing up left there
+  return nullptr;
 }
 
 // The lead starts last: it brings the node's state to all of them.

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/one_line.h"
 #include "base/toml_text.h"
 
 namespace mrc::node {
@@ -93,13 +94,6 @@ class Reader {
   }
 
  private:
-  // Keys and the parser's words may hold anything; an error is one line.
-  static std::string one_line(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7F; }, ' ');
-    return text;
-  }
-
   const std::string& file_name_;
   std::string error_;
 };

@@ -41,9 +41,14 @@ FileIdentity identity_of(const struct stat& info) {
   return {true, info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
 }
 
-FileIdentity identify(const std::string& path) {
+// 0, or why it is not even known whether there is one.
+int identify(const std::string& path, FileIdentity& out) {
   struct stat info {};
-  return lstat(path.c_str(), &info) == 0 ? identity_of(info) : FileIdentity{};
+  if (lstat(path.c_str(), &info) == 0) {
+    out = identity_of(info);
+    return 0;
+  }
+  return errno == ENOENT ? 0 : errno;
 }
 
 bool online(const NodeSnapshot& state, ProfileKind kind, std::uint64_t id) {
@@ -80,10 +85,14 @@ struct NodeState::Impl {
         opinions(where + "/users"),
         events(where + "/events") {}
 
-  // The newest state; `refused` when the file is not ours to replace. The mutex is held.
+  // The mutex is held for the first three.
   void load(const FileIdentity& seen);
-  std::string read_state(os::Descriptor& file, NodeSnapshot& out, bool& unknown_schema) const;
-  std::shared_ptr<const NodeSnapshot> newest(bool& refused);
+  void miss(int error);
+  int read_state(os::Descriptor& file, NodeSnapshot& out, std::string& problem,
+                 bool& unknown_schema) const;
+  // The newest state. `refused`: why it is no base for a change, an errno. ENOTSUP: the file is of
+  // a version that we do not know; others: it cannot be read now, and this is what it held before.
+  std::shared_ptr<const NodeSnapshot> newest(int& refused);
   int apply(const std::function<int(NodeSnapshot&)>& change);
 
   const std::string directory;
@@ -98,9 +107,18 @@ struct NodeState::Impl {
   FileIdentity identity;
   os::Descriptor held;  // keeps the number of `identity` taken
   std::shared_ptr<const NodeSnapshot> cached = std::make_shared<const NodeSnapshot>();
-  bool newer_schema = false;
+  int not_ours = 0;                   // ENOTSUP while the file is of a newer version
+  int unreadable = 0;                 // the errno of the last try, 0 when it could be read
   std::uint64_t highest_version = 0;  // that we have seen; a state that breaks starts behind it
 };
+
+// A file that is broken counts as none. One that cannot be read now, for want of a descriptor say,
+// is read the next time: what was known before holds, and nothing may be put in its place.
+void NodeState::Impl::miss(int error) {
+  if (error != unreadable)
+    node_files::complain(path + ": " + std::strerror(error) + "; using what it held before");
+  unreadable = error;
+}
 
 void NodeState::Impl::load(const FileIdentity& seen) {
   os::Descriptor file;
@@ -108,46 +126,59 @@ void NodeState::Impl::load(const FileIdentity& seen) {
   NodeSnapshot state;
   bool unknown_schema = false;
   if (seen.present) {
-    std::string problem = read_state(file, state, unknown_schema);
+    std::string problem;
+    const int error = read_state(file, state, problem, unknown_schema);
+    if (error != 0) return miss(error);
     struct stat info {};
     if (file.valid() && fstat(file.get(), &info) == 0) loaded = identity_of(info);
     if (!problem.empty()) node_files::complain(path + ": " + problem + "; using no state");
   }
+  unreadable = 0;
   highest_version = std::max(highest_version, state.version);
   cached = std::make_shared<const NodeSnapshot>(std::move(state));
   held = std::move(file);
   identity = loaded;
-  newer_schema = unknown_schema;
+  not_ours = unknown_schema ? ENOTSUP : 0;
 }
 
-// What is wrong with the file, or nothing.
-std::string NodeState::Impl::read_state(os::Descriptor& file, NodeSnapshot& out,
-                                        bool& unknown_schema) const {
+// 0 with what is wrong with the file in `problem`, or nothing; otherwise it could not be read.
+int NodeState::Impl::read_state(os::Descriptor& file, NodeSnapshot& out, std::string& problem,
+                                bool& unknown_schema) const {
   std::vector<std::byte> bytes;
   int error = node_files::open_for_reading(path, file);
   if (error == 0) error = node_files::read_all(file.get(), kMaxStateFileBytes, bytes);
-  if (error != 0) return std::strerror(error);
+  if (error == ENOENT) return 0;  // gone in this moment
+  const bool no_state_file = error == ELOOP || error == EINVAL || error == EFBIG;
+  if (no_state_file) problem = std::strerror(error);
+  if (error != 0) return no_state_file ? 0 : error;
   Result<NodeSnapshot> state = decode_state(bytes);
   if (!state.ok()) {
     unknown_schema = state.status().code() == ErrorCode::kUnsupported;
-    return state.status().what();
+    problem = state.status().what();
+    return 0;
   }
   out = std::move(state).value();
-  return {};
+  return 0;
 }
 
-std::shared_ptr<const NodeSnapshot> NodeState::Impl::newest(bool& refused) {
+std::shared_ptr<const NodeSnapshot> NodeState::Impl::newest(int& refused) {
   const std::lock_guard lock(mutex);
-  const FileIdentity now = identify(path);
-  if (!(now == identity)) load(now);
-  refused = newer_schema;
+  FileIdentity now;
+  if (const int error = identify(path, now); error != 0) {
+    miss(error);
+  } else if (now == identity) {
+    unreadable = 0;
+  } else {
+    load(now);
+  }
+  refused = unreadable != 0 ? unreadable : not_ours;
   return cached;
 }
 
 int NodeState::Impl::apply(const std::function<int(NodeSnapshot&)>& change) {
-  bool refused = false;
+  int refused = 0;
   const std::shared_ptr<const NodeSnapshot> before = newest(refused);
-  if (refused) return ENOTSUP;
+  if (refused != 0) return refused;
   NodeSnapshot after = *before;
   if (const int error = change(after); error != 0) return error;
   {
@@ -201,7 +232,7 @@ std::unique_ptr<NodeState> NodeState::open(const std::string& directory, std::st
 
 std::shared_ptr<const NodeSnapshot> NodeState::snapshot() {
   try {
-    bool refused = false;
+    int refused = 0;
     return impl_->newest(refused);
   } catch (const std::bad_alloc&) {  // what we had is better than nothing
     const std::lock_guard lock(impl_->mutex);

@@ -277,7 +277,10 @@ int replace_file(const std::string& directory, const std::string& name,
     unlink(fresh.c_str());
     return error;
   }
-  return sync_directory(directory);
+  // It has happened: everybody sees the new file, whether or not it would outlive a loss of power.
+  if (const int unsure = sync_directory(directory); unsure != 0)
+    complain(path + ": written, but not known to be on the disk: " + std::strerror(unsure));
+  return 0;
 }
 
 int open_for_reading(const std::string& path, os::Descriptor& out) {

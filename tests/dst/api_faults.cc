@@ -359,7 +359,7 @@ void ApiFaults::heal() {
     core::Endpoint& engine = world_.hosts[end.host]->engine();
     if (end.state == EndState::kGone) continue;
     const TimeNs now = world_.hosts[end.host]->clock();
-    // Also of those that failed: they answer, and what was denied may be the only path that is left.
+    // Also of those that failed: they answer, and what was denied may be the only path left.
     for (const std::uint16_t ev : end.denied) {
       check_ok(engine.set_ev_denied(now, end.config.number, EvIndex{ev}, false), "set_ev_denied");
     }

@@ -5,6 +5,7 @@ For tests and bench/. A file finds this module by a line of its own:
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 """
 
+import json
 import os
 import pathlib
 import random
@@ -99,6 +100,16 @@ def finish(process):
     if process.returncode != 0:
         raise Failed(f"{' '.join(process.args)}: exit status {process.returncode}: {err}")
     return out
+
+
+def write_result(name, **lines):
+    """What a test measured, for scripts/test_summary.py; a blank stands for each underscore."""
+    folder = os.environ.get("MRC_TEST_RESULTS")
+    if not folder:
+        return
+    lines = {label.replace("_", " "): value for label, value in lines.items()}
+    pathlib.Path(folder, f"{name}.json").write_text(
+        json.dumps({"name": name, "lines": lines}), encoding="utf-8")
 
 
 def own_folder():

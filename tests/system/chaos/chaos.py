@@ -257,6 +257,7 @@ class Chaos:
         print(f"chaos: ok, seed {self.options.seed}, {len(self.plan)} faults, {runs} runs between "
               f"{len(self.pairs)} pairs, {killed} ended by a kill, {total:,} bytes verified, "
               "0 wrong")
+        programs.write_result("chaos", bytes_verified=total, network_faults=len(self.plan))
 
 
 def processes_with(word):

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -40,6 +41,43 @@ TEST(NodeState, ExplainsInOneLineWhyADirectoryCannotBeUsed) {
   EXPECT_NE(error.find("Not a directory"), std::string::npos);
   EXPECT_EQ(NodeState::open("", error), nullptr);
   EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
+// While this lives, no descriptor is to be had.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit none{0, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(NodeState, WhatCannotBeReadNowIsNotForgotten) {
+  const TemporaryDirectory directory;
+  const auto writer = open_state(directory.path());
+  const auto reader = open_state(directory.path());
+  const auto put = [](std::uint64_t id) {
+    return [id](NodeSnapshot& snapshot) { return put_profiles(snapshot, id, 2), 0; };
+  };
+  ASSERT_EQ(writer->update(put(7)), 0);
+  EXPECT_EQ(reader->snapshot()->ev_profiles.count(7), 1u);
+  ASSERT_EQ(writer->update(put(8)), 0);
+  {
+    const NoDescriptors scarce;
+    EXPECT_EQ(reader->snapshot()->ev_profiles.count(7), 1u) << "what it held before";
+    EXPECT_EQ(reader->snapshot()->ev_profiles.count(8), 0u);
+    EXPECT_EQ(reader->update(put(9)), EMFILE);
+  }
+  EXPECT_EQ(reader->snapshot()->ev_profiles.count(8), 1u) << "it is read when that is possible";
+  ASSERT_EQ(reader->update(put(9)), 0);
+  EXPECT_EQ(writer->snapshot()->ev_profiles.size(), 3u) << "nothing of others is lost";
 }
 
 TEST(NodeState, KeepsEverythingForAnotherProcessAndForLater) {

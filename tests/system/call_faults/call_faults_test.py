@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""What becomes of data and programs when the system says no.
+
+Usage: call_faults_test.py <mrc> <libfaulty_calls.so> [unittest arguments]
+
+Two programs move data, every byte compared, while calls of libc fail as a plan says
+(faulty_calls.c): under way, where nothing may be lost, and at the start, where each call fails once
+and the program must either do without or say why it ends.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import struct
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+
+import programs  # noqa: E402  (found through the line above)
+
+END_S = 90  # whatever fails, both programs end by then
+# Which call of a kind fails: each of the first, then ever fewer, since they come from one place.
+NUMBERS = [*range(1, 9), 12, 18, 27, 40, 60, 90]
+# What the kernel says on a bad day, in each way that bytes and wake-ups take.
+UNDER_WAY = [
+    "sendmmsg:ENOBUFS:0.2", "sendmmsg:EAGAIN:0.01x300", "sendmmsg:short:0.5",
+    "sendmmsg:EINTR:0.2", "sendmmsg:ENOMEM:0.1", "sendmmsg:EPERM:0.02",
+    "sendmmsg:ENETUNREACH:0.01x20", "sendmmsg:ECONNREFUSED:0.05",
+    "sendmsg:ENOBUFS:0.2", "sendmsg:EAGAIN:0.01x300", "sendmsg:EINTR:0.2",
+    "recvmmsg:EAGAIN:0.01x300", "recvmmsg:short:0.5", "recvmmsg:EINTR:0.2",
+    "recvmmsg:ENOMEM:0.1", "recvmmsg:ECONNREFUSED:0.1",
+    "send:ENOBUFS:0.1", "send:EINTR:0.2", "recv:EINTR:0.2", "recv:EAGAIN:0.05",
+    "epoll_wait:EINTR:0.3", "epoll_wait:short:0.5", "ppoll:EINTR:0.3", "poll:EINTR:0.3",
+    "read:EINTR:0.2", "write:EINTR:0.2", "clock_gettime:step:0.5",
+]
+CALLED = ["sendmmsg", "recvmmsg", "epoll_wait"]  # under way, over both
+AT_START = [
+    "socket:EMFILE", "open:EMFILE", "open:EACCES", "epoll_create1:EMFILE", "eventfd:ENFILE",
+    "timerfd_create:EMFILE", "epoll_ctl:ENOMEM", "mmap:ENOMEM", "bind:EACCES",
+    "connect:ENETUNREACH", "setsockopt:EPERM", "getrandom:EINTR", "getrandom:short",
+    "pthread_create:EAGAIN",
+]
+AT_CHANGE = [
+    "open:EMFILE", "open:EIO", "write:ENOSPC", "write:EINTR", "write:short", "fsync:EIO",
+    "rename:EIO", "rename:EACCES", "pread:EIO", "pread:EINTR", "pread:short", "lstat:EIO",
+]
+
+
+class Program:
+    """`mrc`, some of whose calls fail."""
+
+    def __init__(self, test, plan, words, variables):
+        self.counts_file = pathlib.Path(test.folder, f"counts-{len(test.started)}")
+        self.plan = plan
+        environment = variables | {
+            "LD_PRELOAD": test.library, "FAULTY_PLAN": " ".join(plan),
+            "FAULTY_COUNTS": str(self.counts_file), "FAULTY_SEED": str(test.seed)}
+        self.process = programs.start([test.mrc, *words], env=environment)
+        test.started.append(self.process)
+        self.out = self.err = None
+
+    def ends(self):
+        """The exit status; a program that does not end is an error."""
+        self.out, self.err = self.process.communicate(timeout=END_S)
+        CallFaults.struck += sum(struck for _, struck in self.counts())
+        return self.process.returncode
+
+    def counts(self):
+        """How often each rule was asked, and how often it struck."""
+        numbers = self.counts_file.read_bytes() if self.counts_file.exists() else b""
+        return [struct.unpack_from("=QQ", numbers, 16 * i) if numbers else (0, 0)
+                for i in range(len(self.plan))]
+
+
+class CallFaults(programs.CleanTest):
+    mrc = None
+    library = None
+    seed = 1
+    struck = 0
+
+    def setUp(self):
+        super().setUp()
+        self.started = []
+        self.addCleanup(lambda: [programs.end(process) for process in self.started])
+
+    def devices(self, backend):
+        """The variables of a server and of a client that reach each other."""
+        common = programs.device_environment(self.folder)
+        if backend == "udp":
+            return common, common
+        return [common | self.wired(side) for side in ("server", "client")]
+
+    def wired(self, side):
+        cables = [f"{self.folder}/cable{number}" for number in (1, 2)]
+        address = "fc00::1/64" if side == "server" else "fc00::2/64"
+        listen = "listen:" if side == "server" else ""
+        planes = ", ".join(f'{{ address = "{address}", wire = "{listen}{cable}" }}'
+                           for cable in cables)
+        config = pathlib.Path(self.folder, f"{side}.toml")
+        config.write_text(f'[device.mrc0]\nbackend = "wire"\nplane = [{planes}]\n',
+                          encoding="ascii")
+        state = pathlib.Path(self.folder, side)
+        state.mkdir(exist_ok=True, mode=0o700)
+        return {"MRC_CONFIG": str(config), "MRC_STATE_DIR": str(state)}
+
+    def pair(self, backend, server_plan, client_plan, *words):
+        """Both programs, the server listening."""
+        port = programs.free_tcp_port()
+        variables = self.devices(backend)
+        common = ["perf", "write_imm", "-p", str(port)]
+        server = Program(self, server_plan, common, variables[0])
+        programs.eventually(
+            lambda: programs.is_listening(port) or server.process.poll() is not None,
+            "the server neither listens nor ends")
+        client = Program(self, client_plan, [*common, "--verify-all", *words, "127.0.0.1"],
+                         variables[1])
+        return server, client
+
+    def assert_moves_data(self, backend, server_plan, client_plan, *words):
+        server, client = self.pair(backend, server_plan, client_plan, *words)
+        for program in (client, server):
+            code = program.ends()
+            self.assertEqual(code, 0, f"{backend}, {program.plan}: {program.err}")
+        return server, client
+
+    def assert_ends_well(self, program):
+        """Success, or one line that says what failed. Never a signal, never wrong data."""
+        code = program.ends()
+        self.assertIn(code, (0, 1, 4), f"{program.plan}: ended with {code}: {program.err}")
+        self.assertNotIn("terminate called", program.err, program.plan)
+        if code != 0:
+            self.assertRegex(program.err, r"(?m)^mrc [\w ]+: \S.*", program.plan)
+
+    @classmethod
+    def tearDownClass(cls):
+        programs.write_result("call_faults", system_calls_that_failed=cls.struck)
+
+    # Under way -----------------------------------------------------------------------------------
+
+    def check_each_rule(self, backend):
+        struck = {}
+        for rule in UNDER_WAY:
+            with self.subTest(rule=rule, backend=backend):
+                ends = self.assert_moves_data(backend, [rule], [rule], "-s", "64K", "-n", "300")
+                struck[rule] = sum(count[1] for end in ends for count in end.counts())
+        print(f"{backend}: {struck}", file=sys.stderr)
+        for call in CALLED:
+            met = sum(times for rule, times in struck.items() if rule.startswith(call + ":"))
+            self.assertGreater(met, 20, f"{call} is called under way, and hardly ever failed")
+
+    def test_NothingIsLostOverUdp(self):
+        self.check_each_rule("udp")
+
+    def test_NothingIsLostOverCables(self):
+        self.check_each_rule("wire")
+
+    def test_NothingIsLostWhenAllHappensAtOnce(self):
+        plan = [f"{call}:{what}:0.02" for call, what, _ in (rule.split(":") for rule in UNDER_WAY)]
+        for backend in ("udp", "wire"):
+            with self.subTest(backend=backend):
+                self.assert_moves_data(backend, plan, plan, "-s", "256K", "-q", "4", "-n", "100")
+
+    def test_AStoppedPeerIsWaitedFor(self):
+        server, client = self.pair("udp", [], [], "-s", "64K", "-n", "2000", "--timeout", "60")
+        time.sleep(0.1)
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(float(os.environ.get("CALL_FAULTS_STOP_S", "3")))
+        server.process.send_signal(signal.SIGCONT)
+        self.assertEqual([client.ends(), server.ends()], [0, 0], client.err + server.err)
+
+    # At the start --------------------------------------------------------------------------------
+
+    def check_nth_call(self, backend, rule, number):
+        """Whether the client made so many calls of that kind."""
+        plan = [f"{rule}:@{number}"]
+        server, client = self.pair(backend, [], plan, "-s", "64K", "-n", "20", "--timeout", "5")
+        self.assert_ends_well(client)
+        if client.process.returncode == 0:
+            self.assertEqual(server.ends(), 0, f"{plan}: {server.err}")
+        else:
+            server.process.kill()
+            server.ends()
+        return client.counts()[0][1] > 0
+
+    def check_start(self, backend):
+        tried = {}
+        for rule in AT_START:
+            with self.subTest(rule=rule, backend=backend):
+                tried[rule] = 0
+                for number in NUMBERS:
+                    if not self.check_nth_call(backend, rule, number):
+                        break
+                    tried[rule] += 1
+        print(f"{backend}: calls that failed, each once: {tried}", file=sys.stderr)
+        self.assertGreater(sum(tried.values()), 30)
+
+    def test_EachCallOfAStartMayFailOverUdp(self):
+        self.check_start("udp")
+
+    def test_EachCallOfAStartMayFailOverCables(self):
+        self.check_start("wire")
+
+    # What a controller sets -----------------------------------------------------------------------
+
+    def check_nth_call_of_a_change(self, rule, number):
+        """Whether so many calls were made. What was said is what came about."""
+        state = pathlib.Path(self.folder, f"{rule}-{number}")
+        state.mkdir(mode=0o700)
+        variables = programs.device_environment(state)
+        words = ["ctl", "format", "create", "1", "--mode", "stev", "--widths", "16,16"]
+        change = Program(self, [f"{rule}:@{number}"], words, variables)
+        self.assert_ends_well(change)
+        shown = programs.run([self.mrc, "ctl", "show"], env=variables)
+        self.assertEqual(shown.returncode, 0, f"{change.plan}: {shown.stderr}")
+        self.assertEqual(bool(re.search(r"(?m)^EV format 1:", shown.stdout)),
+                         change.process.returncode == 0,
+                         f"{change.plan}: {change.err}\n{shown.stdout}")
+        return change.counts()[0][1] > 0
+
+    def test_AChangeIsMadeOrNotAndSaysWhich(self):
+        tried = {}
+        for rule in AT_CHANGE:
+            with self.subTest(rule=rule):
+                tried[rule] = 0
+                for number in NUMBERS:
+                    if not self.check_nth_call_of_a_change(rule, number):
+                        break
+                    tried[rule] += 1
+        print(f"changes: calls that failed, each once: {tried}", file=sys.stderr)
+        self.assertGreater(sum(tried.values()), 10)
+
+    def test_APlanThatNobodyUnderstandsIsRefused(self):
+        program = Program(self, ["sendmmsg:ENOTHING:1"], ["--help"],
+                          programs.device_environment(self.folder))
+        self.assertEqual(program.ends(), -signal.SIGABRT)
+        self.assertRegex(program.err, re.escape("cannot understand 'sendmmsg:ENOTHING:1'"))
+
+
+if __name__ == "__main__":
+    programs.leave_cleanly_when_told()
+    CallFaults.mrc, CallFaults.library = sys.argv[1:3]
+    CallFaults.seed = int(os.environ.get("CALL_FAULTS_SEED", "1"))
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
