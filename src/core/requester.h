@@ -190,9 +190,7 @@ class Requester {
   bool awaiting_feedback() const {
     return started_ && (window_->in_flight() > 0 || messages_.any_unacknowledged());
   }
-  RetryPolicy::Pace pace() const {
-    return {rtt_.patience(), links_.jitter_ns};
-  }
+  RetryPolicy::Pace pace() const { return {rtt_.patience(), links_.jitter_ns}; }
   DurationNs tail_probe_delay(unsigned doublings) const;
   // An end that lost its processor is silent on all paths, and answers for all of them when it is
   // back. So for a while silence everywhere is held against no path.
