@@ -1,8 +1,13 @@
-"""Files that the documents name exist, and every source of a module stands in its file map.
+"""Files that the documents name exist, and every source of a module stands in its file map. What
+the way of a packet says of a file stands in it.
 
 A file map is a section whose heading says so, "## File map of `src/core`": tables whose first
 column names files, relative to the module or to src/. `foo.*` stands for all files of that name,
 `folder/` for all that is in it.
+
+The way of a packet is a table below the heading "The same in words": a step, a file below src/, and
+what happens there with names of functions; and a picture that pairs texts of the class "file" with
+names.
 """
 
 import fnmatch
@@ -16,7 +21,10 @@ QUOTED = re.compile(r"`([^`]+)`")
 PATH = re.compile(
     r"(bench|cmake|docs|examples|fuzz|plugins|scenarios|scripts|src|tests|tools)/[\w./*-]+"
 )
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
+WAY = re.compile(r"^#+ The same in words$")
+FUNCTION = re.compile(r"(?:\w+(?:::|\.))?(\w+)")
+SVG_TEXT = re.compile(r'<text x="\d+" y="\d+"(?: class="([^"]*)")?>([^<]*)</text>')
 SOURCES = (".h", ".cc", ".c")
 
 
@@ -60,9 +68,71 @@ def check_names(path, text, files):
             word = word.rstrip(".,;:")
             if PATH.fullmatch(word) and not exists(word, files):
                 yield number, f"there is no {word}"
-        for link in LINK.findall(line):
-            if not exists(normal(path.parts[:-1], link), files):
+        for link, _ in LINK.findall(line):
+            if link and not exists(normal(path.parts[:-1], link), files):
                 yield number, f"the link {link} leads nowhere"
+
+
+def anchor(heading):
+    """What a heading is called behind the # of a link."""
+    words = re.sub(r"[^\w\- ]", "", heading.lstrip("#").strip().lower())
+    return words.replace(" ", "-")
+
+
+def check_anchors(documents):
+    """Yields (path, line number, message) for links to headings that are not there."""
+    headings = {path.as_posix(): {anchor(line) for _, line in lines_of(text)
+                                  if ANY_HEADING.match(line)} for path, text in documents}
+    for path, text in documents:
+        for number, line in lines_of(text):
+            for link, heading in LINK.findall(line):
+                target = normal(path.parts[:-1], link) if link else path.as_posix()
+                if heading and heading not in headings.get(target, {heading}):
+                    yield path, number, f"{target} has no heading {heading}"
+
+
+def names_in(words):
+    return [match[1] for match in map(FUNCTION.fullmatch, words) if match]
+
+
+def way_in_words(text):
+    """Yields (line number, file, names) of the table below the heading."""
+    inside = False
+    for number, line in lines_of(text):
+        if ANY_HEADING.match(line):
+            inside = bool(WAY.match(line))
+        elif inside and line.startswith("| "):
+            cells = line.split("|")
+            files = QUOTED.findall(cells[2])
+            if files:
+                yield number, files[0], names_in(QUOTED.findall(cells[3]))
+
+
+def way_in_picture(svg):
+    """Yields (line number, file, names) of a picture: what stands behind a colon is prose."""
+    file = None
+    for number, line in enumerate(svg.splitlines(), 1):
+        match = SVG_TEXT.match(line)
+        kind, words = match.groups() if match else ("other", "")
+        if kind == "file":
+            file = words
+        elif kind is None and file:
+            said = re.sub(r"[:(].*", "", words.replace("::", "."))
+            yield number, file, names_in(word.strip(",") for word in said.split())
+        else:
+            file = None
+
+
+def check_way(path, way, read):
+    """Yields (path, line number, message); `read` gives the text of a file below src/, or None."""
+    for number, file, names in way:
+        text = read(file)
+        if text is None:
+            yield path, number, f"there is no src/{file}"
+            continue
+        for name in names:
+            if not re.search(rf"\b{name}\b", text):
+                yield path, number, f"src/{file} has no {name}"
 
 
 def map_rows(text):

@@ -225,6 +225,18 @@ def check_documents(root):
         for number, message in doc_names.check_names(path, text, set(files)):
             yield path, number, message
     yield from doc_names.check_maps(texts, files, set(MAY_INCLUDE))
+    yield from doc_names.check_anchors(texts)
+
+    def source(name):
+        file = root / "src" / name
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+
+    ways = [(path, doc_names.way_in_words(text)) for path, text in texts]
+    for picture in sorted((root / "docs/pictures").glob("*.svg")):
+        drawn = doc_names.way_in_picture(picture.read_text(encoding="utf-8"))
+        ways.append((picture.relative_to(root), drawn))
+    for path, way in ways:
+        yield from doc_names.check_way(path, way, source)
 
 
 def main():

@@ -184,6 +184,31 @@ class Documents(unittest.TestCase):
                      "```\n`src/core/made_up.h`\n```"]:
             self.assertEqual(self.names(text + "\n"), [], text)
 
+    def test_headings_that_links_name_are_there(self):
+        text = "# A b\n## 2. File map of `src/core`\n[x](#a-b) [y](a.md#2-file-map-of-srccore) %s\n"
+        for link, count in [("", 0), ("[z](#b)", 1), ("[z](a.md#a)", 1), ("[o](b.md#any)", 0)]:
+            document = (pathlib.PurePath("docs/a.md"), text % link)
+            self.assertEqual(len(list(doc_names.check_anchors([document]))), count, link)
+
+    def way(self, found):
+        sources = {"core/a.h": "void A::post() { charge(); }"}
+        return [message for _, _, message in doc_names.check_way("a", found, sources.get)]
+
+    def test_the_way_in_words_names_what_there_is(self):
+        table = ("### The same in words\n| | file | what |\n|---|---|---|\n"
+                 "| 1 | `core/%s` | `%s`: x |\n")
+        for file, names, count in [("a.h", "A::post`, `charge", 0), ("a.h", "post`, `refund", 1),
+                                   ("b.h", "post", 1)]:
+            found = doc_names.way_in_words(table % (file, names))
+            self.assertEqual(len(self.way(found)), count, (file, names))
+        self.assertEqual(list(doc_names.way_in_words("# Other\n| 1 | `core/b.h` | `x` |\n")), [])
+
+    def test_the_way_in_a_picture_names_what_there_is(self):
+        box = ('<text x="1" y="1" class="file">core/a.h</text>\n<text x="2" y="1">%s</text>\n'
+               '<rect/>\n<text x="2" y="1">made_up prose</text>\n')
+        for names, count in [("A::post, charge: prose", 0), ("post, refund (prose)", 1)]:
+            self.assertEqual(len(self.way(doc_names.way_in_picture(box % names))), count, names)
+
     def test_file_maps_are_whole(self):
         self.assertEqual(self.maps(self.MAP), [])
         self.assertEqual(self.maps(self.MAP, self.FILES + ["src/core/cc/new.h"]),
