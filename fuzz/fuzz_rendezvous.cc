@@ -1,5 +1,6 @@
-// Strangers at the place where the ranks of a job meet: one calls, says what it likes and hangs up.
-// The rank that belongs there gets in all the same, and rank 0 goes on.
+// Strangers at the place where the ranks of a job meet: one calls, says what it likes, and hangs up
+// at once (the first byte is even) or when it is over. The rank that belongs there gets in all the
+// same, and rank 0 goes on.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -38,8 +39,8 @@ class Meeting {
     callers_[count_++] = caller;
   }
   void hang_up() {
-    for (unsigned i = 0; i < count_; ++i)
-      ::close(callers_[i]);
+    for (; count_ > 0; --count_)
+      ::close(callers_[count_ - 1]);
   }
   int listener() const { return listener_; }
 
@@ -59,6 +60,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (words.find(kJobKey) != std::string::npos) return 0;  // not a stranger
   Meeting meeting;
   meeting.call(words);
+  if (size > 0 && data[0] % 2 == 0) meeting.hang_up();
   meeting.call(
       nlohmann::json{{"mrc_collective", 1}, {"rank", 1}, {"ranks", 2}, {"key", kJobKey}}.dump() +
       "\n");

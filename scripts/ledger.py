@@ -53,8 +53,10 @@ def count_results(folder):
     return found
 
 
-def count_fuzzed(folder):
+def count_fuzzed(folder, since):
+    """Executions of the runs after `since`, a time: logs stay where they are."""
     logs = sorted(folder.glob("*.log")) if folder.is_dir() else []
+    logs = [log for log in logs if log.stat().st_mtime > since]
     return sum(int(number) for log in logs
                for number in EXECUTED.findall(log.read_text(encoding="utf-8", errors="replace")))
 
@@ -96,7 +98,8 @@ def main():
     options = parser.parse_args()
 
     found = count_results(options.results)
-    found["fuzzed"] = count_fuzzed(options.fuzz)
+    last = options.ledger.stat().st_mtime if options.ledger.exists() else 0
+    found["fuzzed"] = count_fuzzed(options.fuzz, last)
     if not any(found.values()):
         print(f"ledger: nothing was counted in {options.results}; run `make test` first")
         return 1

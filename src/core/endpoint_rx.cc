@@ -127,14 +127,11 @@ unsigned Endpoint::Impl::take_more(TimeNs now, const Arrival& arrival, const wir
   return count;
 }
 
-// A peer that goes on talking to a failed queue pair hears so. It has not heard it before: where it
-// asks again and again, paths that are called bad are tried as well, since nothing brings them back
-// any more. A probe has no PSN of its own and is answered with the cumulative one, which its sender
-// can check.
+// A peer that goes on talking to a failed queue pair hears so. A probe has no PSN of its own and is
+// answered with the cumulative one, which its sender can check.
 void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                                    Qp& qp, Psn psn) {
   if (qp.state != QpState::kError) return;
-  if (!MRC_BUG(kFailedNeverDoubts)) qp.paths->on_asked_again();
   queue_answer(
       now, arrival, packet, qp,
       {.kind = AnswerKind::kNack, .psn = psn, .reason = wire::NackReason::kUnexpectedEvent});

@@ -40,16 +40,18 @@ constexpr DurationNs stamp_age(TimeNs now, std::uint16_t reflected) {
 // the very first answer is late, it is none: either the peer paused, or everything takes longer
 // than was expected, and what is sent next shows which. After 3 ms (a pause), 69 us and 5 ms (a
 // pause again) the retry interval is 0.9 ms, not 8.4 ms (seed 1688849870458043). A first answer
-// that is late and yet believed stands until one comes in less than an eighth of its time, which
-// begins the estimate anew: with 3 ms, 299 us, 126 us and 78 us the retry interval was 12.5 ms and
-// is 1.2 ms now (seed 10819592). What was on its way with it may have waited for the same thing, so
-// of these the fastest counts: after 247 us, 139 us and 49 us, all answered at once, and a pause of
-// 1.5 ms the interval was 4.8 ms and is 0.6 ms (seed 462).
+// that is late and yet believed stands until one comes in less than an eighth of the estimate,
+// which for 16 flights begins the estimate anew: with 3 ms, 299 us, 126 us and 78 us the retry
+// interval was 12.5 ms and is 1.2 ms now (seed 10819592). What was on its way with it may have
+// waited for the same thing, so of these the fastest counts: after 247 us, 139 us and 49 us, all
+// answered at once, and a pause of 1.5 ms the interval was 4.8 ms and is 0.6 ms (seed 462).
 //
-// The retry timer goes by one answer of each flight, as RFC 6298 does for TCP. 34 packets that were
-// sent at once and stood in one queue for 0.5 to 7.6 ms say the same thing 34 times: with all of
-// them its interval was 25 ms, when the queue was long gone and the peer too; with the first of
-// each flight it is 3.8 ms (seed 2533274801386955).
+// The retry timer goes by the slowest answer of each flight, once, as RFC 6298 has one sample in a
+// round trip for TCP. 34 packets that were sent at once and stood in one queue for 0.5 to 7.6 ms
+// say the same thing 34 times: with all of them its interval was 25 ms, when the queue was long
+// gone and the peer too; it is 9 ms now (seed 2533274801386955). The slowest, since the first is
+// always one of the fastest path: with paths of 50 and 400 us an interval of 150 us would give up
+// on the second.
 class RttEstimator {
  public:
   // `initial` stands in until the first sample.
@@ -81,16 +83,19 @@ class RttEstimator {
     }
     all_.add(sample);
     minimum_ = std::min(minimum_, sample);
-    if (sent_at < flight_answered_at_ && !MRC_BUG(kEveryAnswerPaces)) return;
-    flights_.add(sample);
-    flight_answered_at_ = now;
+    const bool same_flight = sent_at < flight_answered_at_ && !MRC_BUG(kEveryAnswerPaces);
+    slowest_ = same_flight ? std::max(slowest_, sample) : begin_flight(now, sample);
   }
 
   bool has_sample() const { return has_sample_; }
   DurationNs smoothed() const { return all_.smoothed; }
   DurationNs variation() const { return all_.variation; }
   // What the retry timer allows an answer to take.
-  DurationNs patience() const { return 2 * flights_.smoothed + 4 * flights_.variation; }
+  DurationNs patience() const {
+    Average with_this_flight = flights_;
+    if (slowest_ != 0) with_this_flight.add(slowest_);
+    return 2 * with_this_flight.smoothed + 4 * with_this_flight.variation;
+  }
   DurationNs minimum() const { return minimum_; }
   // When the last answer came that was far too late; what was sent before may have waited too.
   TimeNs held_up_at() const { return held_up_at_; }
@@ -98,6 +103,7 @@ class RttEstimator {
  private:
   static constexpr DurationNs kMostTimesLonger = 8;
   static constexpr DurationNs kMostTimesExpected = 64;  // what was expected is only a guess
+  static constexpr std::uint8_t kFlightsOfDoubt = 16;
 
   struct Average {
     DurationNs smoothed;
@@ -114,18 +120,29 @@ class RttEstimator {
   void start(TimeNs now, DurationNs sample) {
     all_ = flights_ = Average(sample);
     minimum_ = sample;
+    slowest_ = 0;
     flight_answered_at_ = now;
     has_sample_ = true;
   }
+  // What was sent from now on belongs to the next one. Nothing doubts a first answer for ever.
+  DurationNs begin_flight(TimeNs now, DurationNs sample) {
+    if (slowest_ != 0) flights_.add(slowest_);
+    flight_answered_at_ = now;
+    if (++flights_since_start_ >= kFlightsOfDoubt) doubted_at_ = 0;
+    flights_since_start_ = std::min(flights_since_start_, kFlightsOfDoubt);
+    return sample;
+  }
 
   Average all_;
-  Average flights_;  // one answer of each
+  Average flights_;         // the slowest answer of each, but for the one that is being answered
+  DurationNs slowest_ = 0;  // of that one
   DurationNs minimum_;
   TimeNs flight_answered_at_ = 0;
   TimeNs held_up_at_ = 0;
   TimeNs doubted_at_ = 0;  // when the first sample came, if it took far longer than was expected
   bool has_sample_ = false;
   bool was_late_ = false;  // an answer before the first sample
+  std::uint8_t flights_since_start_ = 0;
 };
 
 }  // namespace mrc::core

@@ -227,6 +227,14 @@ std::unique_ptr<NodeState> NodeState::open(const std::string& directory, std::st
     error = directory + ": cannot be watched: " + std::strerror(code);
     return nullptr;
   }
+  // Without a first look nothing is known: all ports and paths would count as allowed.
+  int unreadable = 0;
+  impl->newest(unreadable);
+  if (unreadable != 0 && unreadable != ENOTSUP) {
+    error = directory + "/" + kStateName + ": " + std::strerror(unreadable);
+    errno = unreadable;
+    return nullptr;
+  }
   return std::unique_ptr<NodeState>(new NodeState(std::move(impl)));
 }
 
@@ -238,6 +246,11 @@ std::shared_ptr<const NodeSnapshot> NodeState::snapshot() {
     const std::lock_guard lock(impl_->mutex);
     return impl_->cached;
   }
+}
+
+bool NodeState::is_behind() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->unreadable != 0;
 }
 
 int NodeState::may_update() const { return node_files::may_control(impl_->directory); }
@@ -258,11 +271,13 @@ void NodeState::acknowledge_change() { impl_->watch.acknowledge(); }
 
 int NodeState::add_user(ProfileKind kind, std::uint64_t id) {
   try {
-    if (!online(*snapshot(), kind, id)) return EINVAL;
+    int unreadable = 0;
+    if (!online(*impl_->newest(unreadable), kind, id)) return EINVAL;
     if (const int error = impl_->users.add(kind, id); error != 0) return error;
-    if (online(*snapshot(), kind, id)) return 0;
+    const bool still = online(*impl_->newest(unreadable), kind, id);
+    if (still && (unreadable == 0 || unreadable == ENOTSUP)) return 0;
     impl_->users.remove(kind, id);
-    return EINVAL;
+    return still ? unreadable : EINVAL;
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }

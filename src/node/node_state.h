@@ -113,11 +113,14 @@ class NodeState {
 
   // The state as of now; never null. Cheap when nothing changed. Any thread.
   std::shared_ptr<const NodeSnapshot> snapshot();
+  // The file changed and could not be read: the last snapshot is what it held before. Ask again.
+  bool is_behind() const;
 
   // Applies `change` to a copy of the newest state and makes the copy the state, unless it returns
   // an errno. Writers of all processes take turns. EPERM without the right to; EBUSY when an EV or
   // CC profile with users would leave ONLINE; E2BIG beyond the limits above; ETIMEDOUT when another
-  // writer holds the lock for kWriterPatienceNs; ENOTSUP when a newer version wrote the state.
+  // writer holds the lock for kWriterPatienceNs; ENOTSUP when a newer version wrote the state;
+  // EMFILE, EIO and the like while the state cannot be read.
   int update(const std::function<int(NodeSnapshot&)>& change);
   // Whether update() would be allowed: 0 or EPERM.
   int may_update() const;

@@ -218,7 +218,11 @@ int make_directories(const std::string& path) {
 int make_directory(const std::string& path, mode_t mode) {
   if (mkdir(path.c_str(), 0700) != 0) return errno == EEXIST ? 0 : errno;
   const os::Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return errno;
+  if (!fd.valid()) {
+    const int error = errno;
+    rmdir(path.c_str());  // closed to everybody else as it is, it would stay so
+    return error;
+  }
   give_to_owner(fd.get(), path + "/..");
   return fchmod(fd.get(), mode) == 0 ? 0 : errno;
 }
@@ -344,14 +348,14 @@ Life life_of(const std::string& path, os::Descriptor& fd) {
 
 }  // namespace
 
-void for_each_life_file(const std::string& directory, std::string_view prefix,
+bool for_each_life_file(const std::string& directory, std::string_view prefix,
                         const std::function<bool(const LifeFile& file)>& found) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(directory.c_str()), closedir);
-  if (!dir) return;
+  if (!dir) return errno == ENOENT || errno == EACCES;
   std::map<uid_t, unsigned> seen;
   for (unsigned entries = 0; entries < kMaxEntries; ++entries) {
     const dirent* const entry = readdir(dir.get());
-    if (entry == nullptr) return;
+    if (entry == nullptr) return true;
     if (!std::string_view(entry->d_name).starts_with(prefix)) continue;
     struct stat info {};
     if (fstatat(dirfd(dir.get()), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -361,8 +365,9 @@ void for_each_life_file(const std::string& directory, std::string_view prefix,
     const Life life = life_of(path, fd);
     // Removed while locked, so that a process about to lock it notices.
     if (life == Life::kDead) unlink(path.c_str());
-    if (life == Life::kAlive && !found({fd.get(), info.st_uid})) return;
+    if (life == Life::kAlive && !found({fd.get(), info.st_uid})) return true;
   }
+  return true;
 }
 
 std::vector<std::string> list_directory(const std::string& directory, std::size_t limit) {

@@ -73,8 +73,9 @@ struct LifeFile {
 };
 // Calls `found` for each file of that prefix whose process lives, until it returns false. Files of
 // the dead are removed. So many of one owner are looked at, so that none hides those of others.
+// False: the directory cannot be looked at now, for want of a descriptor say.
 inline constexpr unsigned kMaxLifeFilesOfOwner = 4'096;
-void for_each_life_file(const std::string& directory, std::string_view prefix,
+bool for_each_life_file(const std::string& directory, std::string_view prefix,
                         const std::function<bool(const LifeFile& file)>& found);
 
 // Names in a directory, at most `limit`, without those that begin with a dot.

@@ -35,24 +35,24 @@ std::string notice_prefix(ProfileKind kind, std::uint64_t id) {
   return "leaving-" + user_prefix(kind, id);
 }
 
-// Everybody's use of a profile counts.
+// Everybody's use of a profile counts. Where nobody can tell, somebody uses it.
 bool any_user(const std::string& directory, const std::string& prefix) {
   bool any = false;
-  node_files::for_each_life_file(directory, prefix, [&any](const node_files::LifeFile&) {
+  const auto note = [&any](const node_files::LifeFile&) {
     any = true;
     return false;
-  });
-  return any;
+  };
+  return !node_files::for_each_life_file(directory, prefix, note) || any;
 }
 
 // Of those who may withdraw a profile: all users may write to the directory.
 bool any_notice(const std::string& directory, const std::string& prefix) {
   bool any = false;
-  node_files::for_each_life_file(directory, prefix, [&](const node_files::LifeFile& file) {
+  const auto note = [&](const node_files::LifeFile& file) {
     any = node_files::speaks_for(directory, file.owner);
     return !any;
-  });
-  return any;
+  };
+  return !node_files::for_each_life_file(directory, prefix, note) || any;
 }
 
 // A directory that is not there or closed to us.

@@ -148,9 +148,11 @@ void Engine::read_node_state() {
       const EngineGuard guard(*engine);
       engine->apply_node_state(*snapshot);
     }
+    if (!group_.node->is_behind()) return;
   } catch (const std::bad_alloc&) {
-    waker_.descriptors().mark_fired(WakeSource::kNode);  // try again in the next round
+    // As with a file that cannot be read now.
   }
+  waker_.descriptors().mark_fired(WakeSource::kNode);  // try again in the next round
 }
 
 bool Engine::take_news(node::NodeEvEvent& out) {

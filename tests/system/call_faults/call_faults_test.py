@@ -34,9 +34,11 @@ UNDER_WAY = [
     "recvmmsg:ENOMEM:0.1", "recvmmsg:ECONNREFUSED:0.1",
     "send:ENOBUFS:0.1", "send:EINTR:0.2", "recv:EINTR:0.2", "recv:EAGAIN:0.05",
     "epoll_wait:EINTR:0.3", "epoll_wait:short:0.5", "ppoll:EINTR:0.3", "poll:EINTR:0.3",
-    "read:EINTR:0.2", "write:EINTR:0.2", "clock_gettime:step:0.5",
+    "read:EINTR:0.2", "clock_gettime:step:0.5",
 ]
-CALLED = ["sendmmsg", "recvmmsg", "epoll_wait"]  # under way, over both
+# Which calls are not made under way, or so rarely that a rule for them may not strike.
+MAY_BE_SILENT = {"udp": {"send", "recv", "poll", "read", "sendmmsg", "clock_gettime"},
+                 "wire": {"send", "recv", "poll", "read", "sendmsg", "clock_gettime"}}
 AT_START = [
     "socket:EMFILE", "open:EMFILE", "open:EACCES", "epoll_create1:EMFILE", "eventfd:ENFILE",
     "timerfd_create:EMFILE", "epoll_ctl:ENOMEM", "mmap:ENOMEM", "bind:EACCES",
@@ -46,6 +48,7 @@ AT_START = [
 AT_CHANGE = [
     "open:EMFILE", "open:EIO", "write:ENOSPC", "write:EINTR", "write:short", "fsync:EIO",
     "rename:EIO", "rename:EACCES", "pread:EIO", "pread:EINTR", "pread:short", "lstat:EIO",
+    "opendir:EMFILE",
 ]
 
 
@@ -61,6 +64,7 @@ class Program:
         self.process = programs.start([test.mrc, *words], env=environment)
         test.started.append(self.process)
         self.out = self.err = None
+        self.listened = False
 
     def ends(self):
         """The exit status; a program that does not end is an error."""
@@ -115,6 +119,7 @@ class CallFaults(programs.CleanTest):
         programs.eventually(
             lambda: programs.is_listening(port) or server.process.poll() is not None,
             "the server neither listens nor ends")
+        server.listened = server.process.poll() is None
         client = Program(self, client_plan, [*common, "--verify-all", *words, "127.0.0.1"],
                          variables[1])
         return server, client
@@ -147,9 +152,8 @@ class CallFaults(programs.CleanTest):
                 ends = self.assert_moves_data(backend, [rule], [rule], "-s", "64K", "-n", "300")
                 struck[rule] = sum(count[1] for end in ends for count in end.counts())
         print(f"{backend}: {struck}", file=sys.stderr)
-        for call in CALLED:
-            met = sum(times for rule, times in struck.items() if rule.startswith(call + ":"))
-            self.assertGreater(met, 20, f"{call} is called under way, and hardly ever failed")
+        silent = {rule.split(":")[0] for rule, times in struck.items() if times == 0}
+        self.assertLessEqual(silent, MAY_BE_SILENT[backend], "no rule for these ever struck")
 
     def test_NothingIsLostOverUdp(self):
         self.check_each_rule("udp")
@@ -164,10 +168,13 @@ class CallFaults(programs.CleanTest):
                 self.assert_moves_data(backend, plan, plan, "-s", "256K", "-q", "4", "-n", "100")
 
     def test_AStoppedPeerIsWaitedFor(self):
-        server, client = self.pair("udp", [], [], "-s", "64K", "-n", "2000", "--timeout", "60")
-        time.sleep(0.1)
+        stopped_s = float(os.environ.get("CALL_FAULTS_STOP_S", "3"))
+        server, client = self.pair("udp", [], [], "-s", "64K", "-D", "2", "--timeout",
+                                   str(stopped_s + 60))
+        time.sleep(0.5)
         server.process.send_signal(signal.SIGSTOP)
-        time.sleep(float(os.environ.get("CALL_FAULTS_STOP_S", "3")))
+        time.sleep(stopped_s)
+        self.assertIsNone(client.process.poll(), "it did not wait")
         server.process.send_signal(signal.SIGCONT)
         self.assertEqual([client.ends(), server.ends()], [0, 0], client.err + server.err)
 
@@ -177,6 +184,7 @@ class CallFaults(programs.CleanTest):
         """Whether the client made so many calls of that kind."""
         plan = [f"{rule}:@{number}"]
         server, client = self.pair(backend, [], plan, "-s", "64K", "-n", "20", "--timeout", "5")
+        self.assertTrue(server.listened, server.plan)
         self.assert_ends_well(client)
         if client.process.returncode == 0:
             self.assertEqual(server.ends(), 0, f"{plan}: {server.err}")
@@ -195,7 +203,7 @@ class CallFaults(programs.CleanTest):
                         break
                     tried[rule] += 1
         print(f"{backend}: calls that failed, each once: {tried}", file=sys.stderr)
-        self.assertGreater(sum(tried.values()), 30)
+        self.assertEqual([rule for rule, times in tried.items() if times == 0], [])
 
     def test_EachCallOfAStartMayFailOverUdp(self):
         self.check_start("udp")
@@ -210,14 +218,20 @@ class CallFaults(programs.CleanTest):
         state = pathlib.Path(self.folder, f"{rule}-{number}")
         state.mkdir(mode=0o700)
         variables = programs.device_environment(state)
-        words = ["ctl", "format", "create", "1", "--mode", "stev", "--widths", "16,16"]
-        change = Program(self, [f"{rule}:@{number}"], words, variables)
+
+        def words(format_id):
+            return ["ctl", "format", "create", format_id, "--mode", "stev", "--widths", "16,16"]
+
+        before = programs.run([self.mrc, *words("2")], env=variables)
+        self.assertEqual(before.returncode, 0, before.stderr)
+        change = Program(self, [f"{rule}:@{number}"], words("1"), variables)
         self.assert_ends_well(change)
         shown = programs.run([self.mrc, "ctl", "show"], env=variables)
         self.assertEqual(shown.returncode, 0, f"{change.plan}: {shown.stderr}")
         self.assertEqual(bool(re.search(r"(?m)^EV format 1:", shown.stdout)),
                          change.process.returncode == 0,
                          f"{change.plan}: {change.err}\n{shown.stdout}")
+        self.assertRegex(shown.stdout, r"(?m)^EV format 2: online", f"{change.plan}: it is lost")
         return change.counts()[0][1] > 0
 
     def test_AChangeIsMadeOrNotAndSaysWhich(self):
@@ -230,13 +244,13 @@ class CallFaults(programs.CleanTest):
                         break
                     tried[rule] += 1
         print(f"changes: calls that failed, each once: {tried}", file=sys.stderr)
-        self.assertGreater(sum(tried.values()), 10)
+        self.assertEqual([rule for rule, times in tried.items() if times == 0], [])
 
     def test_APlanThatNobodyUnderstandsIsRefused(self):
-        program = Program(self, ["sendmmsg:ENOTHING:1"], ["--help"],
-                          programs.device_environment(self.folder))
-        self.assertEqual(program.ends(), -signal.SIGABRT)
-        self.assertRegex(program.err, re.escape("cannot understand 'sendmmsg:ENOTHING:1'"))
+        for rule in ("sendmmsg:ENOTHING:1", "sendmssg:EINTR:1", "send:EINTR:0.2y", "send:EINTR"):
+            program = Program(self, [rule], ["--help"], programs.device_environment(self.folder))
+            self.assertEqual(program.ends(), -signal.SIGABRT, rule)
+            self.assertRegex(program.err, re.escape(f"cannot understand '{rule}'"))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
  * Example: FAULTY_PLAN="sendmmsg:ENOBUFS:0.2 recvmmsg:short:0.5" LD_PRELOAD=libfaulty_calls.so mrc
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,8 +85,24 @@ static const struct {
 };
 
 static void give_up(const char* rule) {
-  fprintf(stderr, "faulty_calls: cannot understand '%s' in FAULTY_PLAN\n", rule);
+  fprintf(stderr, "faulty_calls: cannot understand '%s'\n", rule);
   abort();
+}
+
+/* All that stand below; a misspelt one would never strike. */
+static const char* const kCalls[] = {
+    "sendmmsg",  "recvmmsg", "sendmsg",        "recvmsg",    "send",           "recv",
+    "read",      "pread",    "write",          "epoll_wait", "poll",           "ppoll",
+    "socket",    "bind",     "connect",        "accept4",    "setsockopt",     "epoll_create1",
+    "epoll_ctl", "eventfd",  "timerfd_create", "open",       "lstat",          "ftruncate",
+    "rename",    "fsync",    "mmap",           "getrandom",  "pthread_create", "clock_gettime",
+    "opendir",
+};
+
+static void check_call(const char* name, const char* rule) {
+  for (size_t i = 0; i < sizeof kCalls / sizeof kCalls[0]; ++i)
+    if (strcmp(kCalls[i], name) == 0) return;
+  give_up(rule);
 }
 
 static int what_of(const char* name, const char* rule) {
@@ -100,11 +117,16 @@ static void add_rule(const char* text) {
   char what[24], when[24];
   if (rule_count == kMostRules || sscanf(text, "%23[^:]:%23[^:]:%23s", rule->call, what, when) != 3)
     give_up(text);
+  check_call(rule->call, text);
   rule->what = what_of(what, text);
   rule->row = 1;
-  const int read = when[0] == '@' ? sscanf(when, "@%lu", &rule->only)
-                                  : sscanf(when, "%lfx%ld", &rule->share, &rule->row);
-  if (read < 1) give_up(text);
+  int end = 0;
+  if (when[0] == '@') {
+    sscanf(when, "@%lu%n", &rule->only, &end);
+  } else if (sscanf(when, "%lfx%ld%n", &rule->share, &rule->row, &end) < 2) {
+    sscanf(when, "%lf%n", &rule->share, &end);
+  }
+  if (end == 0 || when[end] != '\0') give_up(text);
   ++rule_count;
 }
 
@@ -296,10 +318,17 @@ int timerfd_create(int clock, int flags) {
 int open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
-  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  const mode_t mode =
+      (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
   va_end(rest);
   FAIL("open");
   return REAL(open)(path, flags, mode);
+}
+
+DIR* opendir(const char* path) {
+  const int what = fate("opendir");
+  if (what > 0) return errno = what, NULL;
+  return REAL(opendir)(path);
 }
 
 int lstat(const char* path, struct stat* info) {

@@ -102,18 +102,37 @@ TEST(Rtt, OfWhatWaitedWithASlowFirstAnswerTheFastestCounts) {
   EXPECT_LT(estimate.smoothed(), with_queue);
 }
 
-TEST(Rtt, OneAnswerOfEachFlightMakesThePatience) {
-  Settled settled;
-  const DurationNs before = settled.estimate.patience();
-  const TimeNs sent_at = settled.now;
+TEST(Rtt, TheSlowestAnswerOfEachFlightMakesThePatience) {
+  Settled once;
+  once.estimate.add(once.now + 7 * kUsual, once.now, 7 * kUsual);
+  Settled many;
   for (DurationNs queued = 2; queued <= 7; ++queued)
-    settled.estimate.add(sent_at + queued * kUsual, sent_at, queued * kUsual);
-  const DurationNs after_flight = settled.estimate.patience();
-  EXPECT_GT(after_flight, before);
-  EXPECT_LT(after_flight, 4 * kUsual) << "the first of the flight took two usual ones";
-  EXPECT_GT(settled.estimate.smoothed(), 2 * kUsual) << "losses are judged by all of them";
-  settled.estimate.add(sent_at + 20 * kUsual, sent_at + 13 * kUsual, 7 * kUsual);
-  EXPECT_GT(settled.estimate.patience(), 2 * after_flight) << "the next flight";
+    many.estimate.add(many.now + queued * kUsual, many.now, queued * kUsual);
+  EXPECT_EQ(many.estimate.patience(), once.estimate.patience());
+  EXPECT_GT(many.estimate.smoothed(), once.estimate.smoothed()) << "losses are judged by all";
+  many.estimate.add(many.now + 20 * kUsual, many.now + 13 * kUsual, 7 * kUsual);
+  EXPECT_GT(many.estimate.patience(), once.estimate.patience()) << "the next flight";
+}
+
+TEST(Rtt, ThePatienceReachesTheSlowestPath) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  constexpr DurationNs kSlow = 8 * kUsual;
+  TimeNs now = 0;
+  for (unsigned flight = 0; flight < 40; ++flight, now += kSlow) {
+    estimate.add(now + kUsual, now, kUsual);
+    estimate.add(now + kSlow, now, kSlow);
+  }
+  EXPECT_GT(estimate.patience(), kSlow);
+}
+
+TEST(Rtt, TheDoubtEnds) {
+  RttEstimator estimate(12 * kMicrosecondNs);
+  constexpr DurationNs kSlow = 40 * kUsual;
+  TimeNs now = 0;
+  for (unsigned flight = 0; flight < 30; ++flight, now += kSlow)
+    estimate.add(now + kSlow, now, kSlow);
+  estimate.add(now + kUsual, now, kUsual);
+  EXPECT_GT(estimate.smoothed(), kSlow / 2) << "so many say that it is like that";
 }
 
 TEST(Rtt, FirstAnswerAsExpectedIsNotInDoubt) {
