@@ -16,6 +16,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "collective/failure.h"
@@ -35,6 +36,7 @@ constexpr int kKeepIdleS = 5;
 constexpr int kKeepIntervalS = 2;
 constexpr int kKeepCount = 3;
 constexpr int kUserTimeoutMs = 15'000;
+constexpr auto kShortOfMemory = std::chrono::milliseconds(1);
 
 class Addresses {
  public:
@@ -223,6 +225,7 @@ void Exchange::wait(short events, double timeout_s) const {
 
 void Exchange::send(const nlohmann::json& message) {
   const std::string line = message.dump() + '\n';
+  const auto give_up = Clock::now() + std::chrono::milliseconds(kUserTimeoutMs);
   std::size_t sent = 0;
   while (sent < line.size()) {
     const ssize_t n =
@@ -231,6 +234,8 @@ void Exchange::send(const nlohmann::json& message) {
       sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {
       wait(POLLOUT, kUserTimeoutMs / 1e3);
+    } else if ((errno == ENOBUFS || errno == ENOMEM) && Clock::now() < give_up) {
+      std::this_thread::sleep_for(kShortOfMemory);  // the system, not the peer
     } else if (errno != EINTR) {
       throw Failure(fmt::format("{} hung up ({})", peer_, std::strerror(errno)));
     }
