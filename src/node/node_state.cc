@@ -112,14 +112,15 @@ struct NodeState::Impl {
   std::uint64_t highest_version = 0;  // that we have seen; a state that breaks starts behind it
 };
 
-// A file that is broken counts as none. One that cannot be read now, for want of a descriptor say,
-// is read the next time: what was known before holds, and nothing may be put in its place.
+// What cannot be read now, for want of a descriptor say, is read the next time: what was known
+// before holds, and nothing may be put in its place.
 void NodeState::Impl::miss(int error) {
   if (error != unreadable)
     node_files::complain(path + ": " + std::strerror(error) + "; using what it held before");
   unreadable = error;
 }
 
+// A file that is broken counts as none.
 void NodeState::Impl::load(const FileIdentity& seen) {
   os::Descriptor file;
   FileIdentity loaded = seen;
@@ -228,11 +229,11 @@ std::unique_ptr<NodeState> NodeState::open(const std::string& directory, std::st
     return nullptr;
   }
   // Without a first look nothing is known: all ports and paths would count as allowed.
-  int unreadable = 0;
-  impl->newest(unreadable);
-  if (unreadable != 0 && unreadable != ENOTSUP) {
-    error = directory + "/" + kStateName + ": " + std::strerror(unreadable);
-    errno = unreadable;
+  int refused = 0;
+  impl->newest(refused);
+  if (impl->unreadable != 0) {
+    error = impl->path + ": " + std::strerror(impl->unreadable);
+    errno = impl->unreadable;
     return nullptr;
   }
   return std::unique_ptr<NodeState>(new NodeState(std::move(impl)));
@@ -271,13 +272,12 @@ void NodeState::acknowledge_change() { impl_->watch.acknowledge(); }
 
 int NodeState::add_user(ProfileKind kind, std::uint64_t id) {
   try {
-    int unreadable = 0;
-    if (!online(*impl_->newest(unreadable), kind, id)) return EINVAL;
+    if (!online(*snapshot(), kind, id)) return EINVAL;
     if (const int error = impl_->users.add(kind, id); error != 0) return error;
-    const bool still = online(*impl_->newest(unreadable), kind, id);
-    if (still && (unreadable == 0 || unreadable == ENOTSUP)) return 0;
+    const bool still_online = online(*snapshot(), kind, id);
+    if (still_online && !is_behind()) return 0;
     impl_->users.remove(kind, id);
-    return still ? unreadable : EINVAL;
+    return still_online ? EAGAIN : EINVAL;
   } catch (const std::bad_alloc&) {
     return ENOMEM;
   }

@@ -131,8 +131,8 @@ class NodeState {
 
   // Queue pairs of this process that use a profile: +1 and -1. Released by the kernel when the
   // process dies. in_use() counts the whole node. EINVAL unless the profile is ONLINE; EACCES when
-  // the directory of another user has no users/ that takes us. Look at snapshot() after it, not
-  // before: from then on the profile cannot go away.
+  // the directory of another user has no users/ that takes us; EAGAIN while nobody can tell. Look
+  // at snapshot() after it, not before: from then on the profile cannot go away.
   int add_user(ProfileKind kind, std::uint64_t id);
   void remove_user(ProfileKind kind, std::uint64_t id);
   bool in_use(ProfileKind kind, std::uint64_t id);
