@@ -53,6 +53,7 @@ struct Endpoint::Impl {
   RequesterLinks links_of(Qp& qp) {
     return {.paths = qp.paths.get(),
             .cc = qp.group->controller.get(),
+            .line_heard_at = &qp.group->heard_at,
             .counters = &qp.counters,
             .probes = qp.init.probes,
             .jitter_ns = config.jitter_ns};
@@ -122,13 +123,6 @@ struct Endpoint::Impl {
   MemoryTable memory;
   Prng prng;
   unsigned spray_quantum = 1;
-  // The path of the last answer, for those that leave with it; see EndpointConfig::group_answers.
-  struct {
-    std::uint32_t slot = kNoSlot;
-    std::uint16_t incarnation = 0;
-    EvIndex ev = kNoEv;
-    TimeNs at = 0;
-  } last_answer;
 
   std::vector<std::unique_ptr<Qp>> qps;  // by slot
   SlotIndex<QpNumber, QpNumberHash> qp_index;

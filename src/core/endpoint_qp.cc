@@ -364,6 +364,7 @@ void Endpoint::Impl::forget_work(Qp& qp) {
     if (slot != qp.slot) completions.push_back(slot);
   }
   qp.completion_queued = qp.ack_queued = false;
+  qp.answers.ev = kNoEv;
   qp.incarnation = next_incarnation++;
 }
 

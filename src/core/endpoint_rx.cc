@@ -170,7 +170,8 @@ DropReason Endpoint::Impl::on_probe(TimeNs now, const Arrival& arrival, const wi
   if (!queued && MRC_BUG(kNoAckWithoutAnAnswer)) return DropReason::kQueueFull;
   // A sender that lost our transport ACK asks in this way, and there is room for every ACK. One
   // that left just now is on its way.
-  const bool on_its_way = config.jitter_ns > 0 && now - qp.acknowledged_at < config.jitter_ns;
+  const bool on_its_way =
+      config.jitter_ns > 0 && now - qp.answers.acknowledged_at < config.jitter_ns;
   if (!on_its_way && qp.responder.messages_closed() > 0 && !MRC_BUG(kProbeNotReacknowledged)) {
     queue_ack(now, qp, arrival.port);
   }
@@ -272,9 +273,9 @@ void Endpoint::Impl::queue_ack(TimeNs now, Qp& qp, PortId port) {
 // tried on several paths, once per round trip: whoever asks all the time gets no more for it.
 bool Endpoint::Impl::queue_with_copies(const ControlEntry& entry, Qp& qp) {
   const TimeNs now = entry.arrived_at;
-  const bool copies = qp.paths->reverse().in_doubt() && now >= qp.copies_again_at;
+  const bool copies = qp.paths->reverse().in_doubt() && now >= qp.answers.copies_again_at;
   if (copies)
-    qp.copies_again_at = now + std::max(qp.requester.rtt().smoothed(), kMinReverseCheckNs);
+    qp.answers.copies_again_at = now + std::max(qp.requester.rtt().smoothed(), kMinReverseCheckNs);
   if (control.push_copies(entry, copies ? std::min(kAnswersInDoubt, qp.paths->size()) : 1)) {
     return true;
   }

@@ -183,6 +183,8 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
         !wrapped && add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
     if (stamp_fits && copy != Copy::kLast) copy = copy_by_stamp(packet);
   }
+  if (copy == Copy::kUnknown && !MRC_BUG(kOldCopiesSayNothing))
+    rtt_.add_at_least(now, stamp_age(now, sack.timestamp_ticks));
   settle(now, trigger, packet, copy);
 }
 
@@ -250,6 +252,7 @@ void Requester::note_life(TimeNs now) {
 
 void Requester::note_feedback(TimeNs now) {
   note_life(now);
+  *links_.line_heard_at = now;
   activity_at_ = now;
   tail_probe_due_ = speculated_since_feedback_ = false;
 }

@@ -61,6 +61,10 @@ class MessageQueue {
   bool ends_backlog(Sequence seq) const {
     return segmented_ + 1 == posted_ && seq + 1 == at(segmented_).end();
   }
+  // How many packets there are to send at least, the next of them `first`.
+  std::uint64_t packets_left(Sequence first) const {
+    return at(segmented_).end() - first + (posted_ - segmented_ - 1);
+  }
   // The message that holds a packet that was sent (before `sent_end`) and is not complete; kNone
   // when there is none.
   std::uint64_t unfinished_with(Sequence seq, Sequence sent_end) const;

@@ -23,6 +23,7 @@ struct CcGroup {
   std::uint32_t users = 0;
   std::unique_ptr<CongestionController> controller;  // none while all users only receive
   Scheduler::Line waiting;
+  TimeNs heard_at = 0;  // when the peer last answered data of any user
 
   // Without congestion control there is nothing to differ in.
   bool serves(const QpInit& init) const {

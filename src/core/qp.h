@@ -73,8 +73,13 @@ class Qp final : public PathObserver {
     std::uint32_t previous = kNoSlot;
   } of_peer;
 
-  TimeNs acknowledged_at = 0;     // when the last transport ACK left
-  TimeNs copies_again_at = 0;     // when an answer may go out in several copies again
+  struct Answers {
+    TimeNs acknowledged_at = 0;  // when the last transport ACK left
+    TimeNs copies_again_at = 0;  // when one may go out in several copies again
+    // The path of the last one, for those that leave with it; see EndpointConfig::group_answers.
+    TimeNs at = 0;
+    EvIndex ev = kNoEv;
+  } answers;
   std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart
   bool ack_queued = false;        // a transport ACK waits in the control queue
   bool completion_queued = false;

@@ -182,7 +182,13 @@ SendOutcome Requester::next_data(TimeNs now, PortMask free_ports, QpNumber remot
   MRC_ASSERT(number != MessageQueue::kNone);
   build_write(messages_.at(number), number, seq, out);
   const std::uint32_t nominal = wire::nominal_size(out.packet, out.payload_length);
-  if (!links_.cc->may_send(now, nominal)) {
+  // What leaves with the packet on its path: all of a burst if it begins one.
+  const bool begins_burst = !again && quantum > 1 && links_.paths->may_stay(free_ports) == 0;
+  const Sequence burst =
+      begins_burst ? std::min({Sequence{quantum}, window_end() - seq,
+                               Sequence{window_->free_records()}, messages_.packets_left(seq)})
+                   : 1;
+  if (!links_.cc->may_begin(now, nominal, static_cast<std::int64_t>(burst * nominal))) {
     paced_until_ = links_.cc->next_send() > now ? links_.cc->next_send() : kNever;
     return SendOutcome::kWindowClosed;
   }
@@ -354,17 +360,26 @@ Requester::Outcome Requester::fire(Timer timer, TimeNs now) {
 // A queue pair whose ports are all down waits for them. One that waits for the window, which others
 // towards the same peer may hold for as long as they try themselves, asks with a probe: 40 queue
 // pairs to a peer that is gone find out together and not one after the other, and while the peer
-// answers none of them gives up for want of a turn.
+// answers none of them gives up for want of a turn. While it answers others of the same line nobody
+// asks: of 1,000 queue pairs each would put three questions from one turn to the next. Who is owed
+// nothing but the transport ACK asks in every interval: a peer that is gone is given up in the time
+// that was agreed, and not in that of tail probes, 2.1 ms and not 23.
 Requester::Outcome Requester::expire_retry(TimeNs now) {
   const TimeNs sent_before = now - retry_.base_ns(pace());
   const bool under_way =
       window_->earliest_sent() != SendWindow::kEnd && !MRC_BUG(kOwnPacketIsATurn);
   const bool waits = wants_to_send() && !under_way && !MRC_BUG(kWaitingNeverAsks);
-  if (waits && !awaiting_feedback()) tail_probe_due_ = true;
-  const bool nothing_out = window_->oldest() == window_->next() && !messages_.any_unacknowledged();
-  const RetryPolicy::Outcome outcome = retry_.expire(
-      now,
-      {.heard_at = heard_at_, .waits = waits, .under_way = under_way, .nothing_out = nothing_out});
+  const bool all_arrived = window_->oldest() == window_->next();
+  const bool nothing_out = all_arrived && !messages_.any_unacknowledged();
+  const bool line_moves =
+      waits && nothing_out && retry_.covers(*links_.line_heard_at) && !MRC_BUG(kWaitersAlwaysAsk);
+  const bool owed = all_arrived && !nothing_out && !wants_to_send() && !MRC_BUG(kOwedIsNoTry);
+  if ((waits && !awaiting_feedback() && !line_moves) || owed) tail_probe_due_ = true;
+  const RetryPolicy::Outcome outcome = retry_.expire(now, {.heard_at = heard_at_,
+                                                           .waits = waits,
+                                                           .under_way = under_way || owed,
+                                                           .nothing_out = nothing_out,
+                                                           .line_moves = line_moves});
   if (outcome == RetryPolicy::Outcome::kNoTry) return {};
   if (outcome != RetryPolicy::Outcome::kAgain) ++links_.counters->timeouts;
   if (outcome == RetryPolicy::Outcome::kGiveUp) {

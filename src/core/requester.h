@@ -51,10 +51,12 @@ struct RequesterSetup {
   std::uint32_t sack_threshold_bytes = 0;
 };
 
-// Where the requester's decisions take effect; owned by the queue pair, or by the peer for `cc`.
+// Where the requester's decisions take effect; owned by the queue pair, or by the peer for `cc` and
+// those who wait for its window.
 struct RequesterLinks {
   PathSet* paths = nullptr;
   CongestionController* cc = nullptr;  // none before RTS, unless others send to that peer
+  TimeNs* line_heard_at = nullptr;     // when the peer last answered data of anybody in that line
   QpCounters* counters = nullptr;
   bool probes = true;        // false: none but those of the retry timer
   DurationNs jitter_ns = 0;  // see EndpointConfig

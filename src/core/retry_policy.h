@@ -40,8 +40,9 @@ class RetryPolicy {
   struct Standing {
     TimeNs heard_at = 0;       // last feedback
     bool waits = false;        // something is ready to be sent and waits for the window
-    bool under_way = false;    // some of its data is, also from before the interval
+    bool under_way = false;    // some of its data is, also from before the interval, or its ACK
     bool nothing_out = false;  // nothing of its own is sent and unanswered
+    bool line_moves = false;   // the peer answers those who have their turn
   };
   enum class Outcome : std::uint8_t {
     kNoTry,   // nothing was asked, or the peer is there and it is our turn that has not come
@@ -126,6 +127,8 @@ class RetryPolicy {
   TimeNs earliest_expiry() const { return interval_began_ + shortest_ns(); }
   TimeNs expiry(const Pace& pace) const { return interval_began_ + interval_ns(pace); }
 
+  bool covers(TimeNs at) const { return at > interval_began_; }
+
   // The interval is over; the next begins now.
   Outcome expire(TimeNs now, const Standing& standing) {
     const bool heard = standing.heard_at > interval_began_;
@@ -136,6 +139,7 @@ class RetryPolicy {
     answered_ = false;
     interval_began_ = room_since_ = now;
     gave_room_ = false;
+    if (!asked && standing.line_moves && waits_ < kMaxWaitShift) ++waits_;
     if (!asked && !standing.under_way) return Outcome::kNoTry;
     if (standing.waits && heard && !sent_data) {
       if (standing.nothing_out) tries_ = 0;

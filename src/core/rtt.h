@@ -87,6 +87,14 @@ class RttEstimator {
     slowest_ = same_flight ? std::max(slowest_, sample) : begin_flight(now, sample);
   }
 
+  // The answer to a copy that was sent before the last one: it took as long as its stamp is old, or
+  // longer by turns of the clock of the stamps. Where every answer takes longer than the retry
+  // interval there are no others: with answers in 20 us and then in 5 ms each packet was sent
+  // eleven times, for ever.
+  void add_at_least(TimeNs now, DurationNs stamp_age) {
+    if (stamp_age > all_.smoothed) add(now, now - stamp_age, stamp_age);
+  }
+
   bool has_sample() const { return has_sample_; }
   DurationNs smoothed() const { return all_.smoothed; }
   DurationNs variation() const { return all_.variation; }

@@ -46,7 +46,10 @@ void Runner::run(const Statement& statement) {
   const auto verb = verbs().find(word(0));
   if (verb == verbs().end()) throw std::invalid_argument("unknown verb: " + word(0));
   if (word(0) == "config") return config();
-  if (!world_) world_ = std::make_unique<World>(make_endpoint_config(endpoint_));
+  if (!world_) {
+    world_ = std::make_unique<World>(make_endpoint_config(endpoint_));
+    world_->engine().set_spray_quantum(endpoint_.get<unsigned>("quantum"));
+  }
   const Timing& timing = statement.timing;
   start_ = world_->now();
   if (timing.kind == Timing::Kind::kRelative) world_->run_until(start_ + timing.from);

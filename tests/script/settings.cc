@@ -32,6 +32,7 @@ Settings endpoint_settings() {
       {"endpoint_requests", 32},
       {"service_time", 1},
       {"jitter", 0},
+      {"quantum", 1},
   });
 }
 

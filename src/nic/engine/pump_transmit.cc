@@ -1,6 +1,7 @@
 #include "nic/engine/pump_transmit.h"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -10,45 +11,64 @@
 namespace mrc::nic {
 namespace {
 
-constexpr unsigned kSendBudget = 64;
 constexpr unsigned kPacketsPerClockReading = 16;
 
 }  // namespace
 
 // The protocol hands out answers before data. Among the first 8 packets of a round data goes first:
-// somebody waits for it, and the answers cost system calls of their own.
+// somebody waits for it, and the answers cost system calls of their own. The budget is one of data,
+// in whole bursts: with each question or answer counted in it, the last burst of a round was cut in
+// two, and so were all after it.
 void PumpTransmit::run() {
   sources_.begin_round(state_.now);
   choose_quantum();
-  const unsigned budget = kSendBudget / quantum_ * quantum_;  // cuts no burst in two
-  unsigned sent = 0;
+  Round round{.data_left = kSendBudget / quantum_ * quantum_};
   unsigned count = 0;
-  while (sent < first_.size() && next_run(budget - sent, first_[count]))
-    sent += first_[count++].run;
+  while (count < first_.size() && next_run(round, first_[count]))
+    ++count;
   const std::span<const core::TxPacket> first(first_.data(), count);
   for (const core::TxPacket& tx : first)
     if (tx.payload_length > 0) send(tx);
-  for (const core::TxPacket& tx : first)
-    if (tx.payload_length == 0) send(tx);
-  if (sent >= first_.size()) {
-    unsigned since_clock = 0;
-    while (sent < budget && next_run(budget - sent, first_.front())) {
+  send_answers(first);
+  if (count == first_.size()) {
+    unsigned clock_read_at = round.sent;
+    while (next_run(round, first_.front())) {
       send(first_.front());
-      sent += first_.front().run;
-      since_clock += first_.front().run;
-      if (since_clock < kPacketsPerClockReading) continue;
-      since_clock = 0;
+      if (round.sent - clock_read_at < kPacketsPerClockReading) continue;
+      clock_read_at = round.sent;
       state_.now = os::monotonic_now();
     }
   }
-  if (sent >= budget) state_.more_work = true;
-  if (sent == 0) return;
-  state_.moved += sent;
+  if (round.is_over()) state_.more_work = true;
+  if (round.sent == 0) return;
+  state_.moved += round.sent;
   state_.backend->flush();
 }
 
-bool PumpTransmit::next_run(unsigned most, core::TxPacket& tx) {
-  return state_.endpoint->next_run(state_.now, state_.backend->free_ports(), most, tx);
+// Those of one queue pair behind each other: they take one path and leave in one system call, also
+// where the packets that they answer came from two queue pairs in turn.
+void PumpTransmit::send_answers(std::span<const core::TxPacket> packets) {
+  std::uint32_t left = 0;
+  for (std::size_t i = 0; i < packets.size(); ++i)
+    if (packets[i].payload_length == 0) left |= 1U << i;
+  while (left != 0) {
+    const QpNumber qp = packets[static_cast<unsigned>(std::countr_zero(left))].local_qp;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+      if ((left >> i & 1) == 0 || packets[i].local_qp != qp) continue;
+      send(packets[i]);
+      left &= ~(1U << i);
+    }
+  }
+}
+
+bool PumpTransmit::next_run(Round& round, core::TxPacket& tx) {
+  const PortMask free = state_.backend->free_ports();
+  if (round.is_over() || !state_.endpoint->next_run(state_.now, free, round.data_left, tx)) {
+    return false;
+  }
+  round.sent += tx.run;
+  (tx.payload_length > 0 ? round.data_left : round.others_left) -= tx.run;
+  return true;
 }
 
 // Packets in a row on one path cost less, and packets on many paths wait less and meet less of what

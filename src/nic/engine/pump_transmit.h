@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "core/tx_packet.h"
 #include "nic/engine/pump_state.h"
@@ -16,12 +17,23 @@ class PumpTransmit {
   PumpTransmit(PumpState& state, std::uint32_t fixed_quantum)
       : state_(state), fixed_quantum_(fixed_quantum) {}
 
-  // At most about 64 packets; `more_work` says that there may be others.
+  // At most 64 packets of data, and as many others; `more_work` says that there may be more.
   void run();
 
  private:
-  bool next_run(unsigned most, core::TxPacket& tx);
+  static constexpr unsigned kSendBudget = 64;
+
+  struct Round {
+    unsigned sent = 0;
+    unsigned data_left;
+    unsigned others_left = kSendBudget;  // answers and questions
+
+    bool is_over() const { return data_left == 0 || others_left == 0; }
+  };
+
+  bool next_run(Round& round, core::TxPacket& tx);
   void send(const core::TxPacket& tx);
+  void send_answers(std::span<const core::TxPacket> packets);
   void send_one_by_one(core::TxPacket tx);
   void send_for_endpoint(const core::TxPacket& tx);
   void choose_quantum();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/rtt.h"
 #include "unit/core/endpoint_fixture.h"
@@ -139,6 +140,21 @@ TEST(EndpointTx, GroupedAnswersLeaveOnOnePath) {
   ASSERT_GE(answers.size(), 9U);
   for (const TxPacket& answer : answers)
     EXPECT_EQ(answer.ev, answers[0].ev);
+}
+
+TEST(EndpointTx, AnswersOfTwoQueuePairsInTurnKeepOnePathEach) {
+  Engine e(EndpointConfig{.group_answers = true});
+  e.connect(kQp);
+  e.connect(kSecondQp);
+  for (unsigned place = 0; place < 8; ++place) {
+    e.take(Engine::write(place, 64, kQp));
+    e.take(Engine::write(place, 64, kSecondQp));
+  }
+  std::map<QpNumber, std::set<EvIndex>> paths;
+  for (const TxPacket& answer : e.drain())
+    paths[answer.local_qp].insert(answer.ev);
+  EXPECT_EQ(paths[kQp].size(), 1U);
+  EXPECT_EQ(paths[kSecondQp].size(), 1U);
 }
 
 TEST(EndpointTx, CountersOfAnswersGrowWhenTheyLeave) {

@@ -93,6 +93,19 @@ TEST(TailProbe, WithoutProbesOnlyTheRetryTimerAsks) {
   EXPECT_EQ(s.requester.deadline(), 1'024 << 8);
 }
 
+// All has arrived and only the transport ACK is missing: nothing is left to send again.
+TEST(TailProbe, WithoutProbesTheRetryTimerFetchesALostAck) {
+  Sender s({.probes = false});
+  s.post(1);
+  const std::vector<TxPacket> sent = s.send(0);
+  ASSERT_EQ(s.sack(kRoundTrip, sent.front(), 1), DropReason::kNone);
+  EXPECT_FALSE(s.requester.probe_wanted());
+  const TimeNs now = wait_for_probe(s);
+  EXPECT_EQ(now, kRoundTrip + (1'024 << 8));
+  TxPacket probe;
+  EXPECT_EQ(s.probe(now, probe), SendOutcome::kSent);
+}
+
 TEST(TailProbe, ItsAnswerGivesARoundTripAndIsTakenOnce) {
   Sender s;
   s.post(1);

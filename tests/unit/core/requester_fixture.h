@@ -52,6 +52,7 @@ struct Sender {
   explicit Sender(const Options& options) : requester(options.max_sends) {
     links = {.paths = &paths.set,
              .cc = &cc,
+             .line_heard_at = &line_heard_at,
              .counters = &counters,
              .probes = options.probes,
              .jitter_ns = options.jitter_ns};
@@ -134,6 +135,7 @@ struct Sender {
 
   Paths paths{2, 4};  // EV i on port 1 + i % 2
   RecordingController cc;
+  TimeNs line_heard_at = 0;
   QpCounters counters;
   RequesterLinks links;
   Requester requester;
