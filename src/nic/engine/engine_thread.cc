@@ -91,12 +91,11 @@ void Engine::run() {
     }
     {
       const EngineGuard guard(*this, std::adopt_lock);
-      waker_.end_naps();
       if (descriptors.take_fired(WakeSource::kBackend) || now - housekept_at_ >= kHousekeepingNs) {
         housekept_at_ = now;
         look_after_links();
       }
-      pump_.round(kThread, clock());
+      if (pump_.round(kThread, clock())) waker_.end_naps();
       note_load();
     }
     waker_.sleep(housekept_at_ + kHousekeepingNs);

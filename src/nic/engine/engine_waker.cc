@@ -88,6 +88,7 @@ void EngineWaker::give_back() {
 }
 
 void EngineWaker::nap() {
+  be_polite(true);
   napping_.store(true);
   if (!stopping_.load() && !take_over_wanted_.load()) descriptors_.wait_for_signal(nap_ns_);
   napping_.store(false);
@@ -95,7 +96,18 @@ void EngineWaker::nap() {
   nap_ns_ = turns ? kTurnNs : std::min(2 * nap_ns_, kNapNs);
 }
 
+// A thread that somebody gave another policy (chrt) keeps it. Where the kernel refuses, naps
+// disturb as they would without this.
+void EngineWaker::be_polite(bool polite) {
+  if (polite == polite_) return;
+  polite_ = polite;
+  if (::sched_getscheduler(0) != (polite ? SCHED_OTHER : SCHED_BATCH)) return;
+  const sched_param none{};
+  ::sched_setscheduler(0, polite ? SCHED_BATCH : SCHED_OTHER, &none);
+}
+
 void EngineWaker::sleep(TimeNs latest) {
+  be_polite(false);
   const TimeNs until = std::min(wanted_at_.load(), latest);
   if (until <= os::monotonic_now()) return;
   sleeps_until_.store(until);

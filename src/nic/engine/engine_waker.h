@@ -32,8 +32,13 @@
 // giving its own away after a poll in vain, within kTurnNs; the nap then lasts that long too, since
 // of eight threads that wake up every 100 us nobody gets anything done. A program that polls now
 // and then and spins on a word of memory in between is not, and has the engine thread wait for its
-// packets. A program that asks for a notification says that it stops polling, which ends the nap. A
-// nap that misses a wake-up does no harm: it is over after kTurnNs.
+// packets. Whoever naps is to disturb nobody: it does so as a thread that takes no processor from
+// others when it wakes up (SCHED_BATCH), so that where all processors are busy it waits for the end
+// of a time slice. Before, it took a poller's processor away every 100 us, 64 bytes needed 19 us at
+// the 99th percentile instead of 11, and one queue pair carried a tenth less. For packets that it
+// is to take itself it sleeps as any thread. A program that asks for a notification says that it
+// stops polling, which ends the nap. A nap that misses a wake-up does no harm: it is over after
+// kTurnNs.
 //
 // Where a poller has lost its processor to others (crowding.h), a poll in vain waits for packets
 // instead of being repeated. It counts as a poll until it ends. What another thread completes
@@ -133,6 +138,8 @@ class EngineWaker {
 
  private:
   void call_thread();  // ends its nap or its sleep
+  // Of the engine thread: whether it takes a processor from others when it wakes up.
+  void be_polite(bool polite);
   void end_nap();
   void wake_sleeper();
 
@@ -148,6 +155,7 @@ class EngineWaker {
   std::atomic<bool> taken_over_{false};  // the thread does it all
   std::atomic<bool> stopping_{false};
   DurationNs nap_ns_ = kFirstNapNs;  // of the engine thread
+  bool polite_ = false;              // likewise
 };
 
 }  // namespace mrc::nic

@@ -375,5 +375,27 @@ TEST_F(EngineWakerTest, SleepEndsAtTheDeadlineOrTheLatestMoment) {
   EXPECT_GE(os::monotonic_now(), deadline);
 }
 
+void set_policy(int policy) {
+  const sched_param none{};
+  ASSERT_EQ(sched_setscheduler(0, policy, &none), 0);
+}
+
+TEST(EngineWaker, WhoNapsTakesNoProcessorFromOthers) {
+  std::thread([] {
+    EngineWaker waker;
+    ASSERT_EQ(waker.open(), 0);
+    set_policy(SCHED_OTHER);
+    waker.nap();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_BATCH);
+    waker.sleep(1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER) << "for packets of its own";
+    set_policy(SCHED_IDLE);
+    waker.nap();
+    EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE) << "somebody chose that";
+    waker.sleep(1);
+    EXPECT_EQ(sched_getscheduler(0), SCHED_IDLE);
+  }).join();
+}
+
 }  // namespace
 }  // namespace mrc::nic::test
