@@ -1,7 +1,5 @@
 #include "connection.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -18,7 +16,6 @@ namespace {
 constexpr std::size_t kPollBatch = 16;
 constexpr std::uint64_t kLookEveryMs = 10;
 constexpr std::uint64_t kGraceMs = 250;
-constexpr std::uint64_t kCloseMs = 10'000;  // a peer that lives has answered long before
 // The clock is read once in so many empty polls.
 constexpr unsigned kPollsPerLook = 64;
 constexpr std::size_t kMaxText = 512;
@@ -119,12 +116,7 @@ Result Connection::deregister_memory(void* handle) {
   return error == 0 ? Result::kSuccess : Result::kSystemError;
 }
 
-void Connection::close() {
-  const std::uint64_t since = coarse_clock_ms();
-  while (!all_delivered() && coarse_clock_ms() - since < kCloseMs) {
-    if (progress() != Result::kSuccess) break;
-    sched_yield();
-  }
+void Connection::say_bye() {
   if (stream_.state() != StreamState::kOpen) return;
   stream_.send({.kind = MessageKind::kBye, .messages_received = messages_received()});
   // What waits unread would turn our goodbye into a reset.

@@ -62,9 +62,8 @@ class Connection {
 
   // Says that a request is done and how much came, and makes it free; or drives the device.
   virtual Result test(Request& request, int* done, int* sizes) = 0;
-  // Brings to the peer what is done for NCCL and not for the peer, and tells it that this was the
-  // end.
-  void close();
+  // Tells the peer that this was the end.
+  void say_bye();
 
  protected:
   // kSuccess unless the connection is broken.
@@ -80,7 +79,6 @@ class Connection {
   // The peer closed after it had received so many whole messages.
   virtual void on_bye(std::uint64_t messages_received) = 0;
   virtual std::uint64_t messages_received() const = 0;
-  virtual bool all_delivered() const = 0;
 
  private:
   void on_error(const ibv_wc& failed);

@@ -23,13 +23,9 @@ struct CreditEntry {
 };
 
 // For one request of the receiver; sent with the low bits of its number as the immediate, so that
-// its arrival is ordered and needs no flag in memory. Without eager messages (eager.h) the fields
-// about them are 0, which is what they were before there were any.
+// its arrival is ordered and needs no flag in memory.
 struct Credit {
-  std::uint8_t count = 0;
-  std::uint8_t filled = 0;         // bit i: entry i has its message
-  std::uint16_t taken_others = 0;  // EagerTaken
-  std::uint32_t taken_before = 0;
+  std::uint64_t count = 0;
   std::array<CreditEntry, kMaxGroup> entries{};
 };
 static_assert(sizeof(Credit) == 200);
@@ -38,17 +34,13 @@ inline constexpr std::size_t kCreditStride = 256;
 // Bytes of each message of a group; 0 where the group ends earlier.
 using GroupSizes = std::array<std::uint64_t, kMaxGroup>;
 
-// Requests that are announced by a credit are numbered from 0 on; both ends keep as many slots as
-// NCCL may have.
+// Requests of a connection are numbered from 0 on; both ends keep as many slots as NCCL may have.
 inline constexpr unsigned kSlots = kMaxRequests;
 
 // Immediates: the low bits of the request's number, and what else there is to say.
 inline constexpr std::uint32_t kSequenceMask = 0x00ff'ffff;
 inline constexpr std::uint32_t kSizesWritten = 0x0100'0000;  // the sizes are in the receiver's ring
 inline constexpr std::uint32_t kTooLong = 0x0200'0000;       // the message did not fit
-inline constexpr std::uint32_t kEager = 0x0400'0000;  // the message is in the receiver's ring
-inline constexpr std::uint32_t kTaken =
-    0x0800'0000;  // no credit: so many eager messages were taken
 
 constexpr bool same_sequence(std::uint32_t immediate, std::uint64_t number) {
   return (immediate & kSequenceMask) == (number & kSequenceMask);

@@ -48,7 +48,7 @@ void* handle_of(std::unique_ptr<Connection> made) { return made.release(); }
 Result close_connection(void* comm) {
   if (comm == nullptr || in_child()) return Result::kSuccess;
   const std::unique_ptr<Connection> ours(connection_of(comm));
-  ours->close();
+  ours->say_bye();
   return Result::kSuccess;
 }
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "eager.h"
 #include "log.h"
 #include "openmrc_dialect.h"
 #include "random.h"
@@ -105,7 +104,7 @@ Message QueuePair::introduction() const {
   message.ring_key = own_memory_->rkey;
   message.window = window_;
   message.immediates = immediates(info, max_receives_);
-  message.capabilities = info.capabilities | kTakesEager;
+  message.capabilities = info.capabilities;
   static_cast<void>(openmrc_query_dialect(adapter_->mrc(), &message.dialect));
   message.name = info.name + " of " + host_name();
   return message;
@@ -175,7 +174,6 @@ int QueuePair::connect(const Message& peer) {
   }
   remote_ring_ = peer.ring_address;
   remote_ring_key_ = peer.ring_key;
-  peer_takes_eager_ = (peer.capabilities & kTakesEager) != 0;
   for (unsigned i = 0; i < max_receives_; ++i) {
     const int error = post_receive();
     if (error != 0) return error;

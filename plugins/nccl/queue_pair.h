@@ -69,7 +69,6 @@ class QueuePair {
   std::uint32_t staging_key() const { return own_memory_->lkey; }
   std::uint64_t remote_ring() const { return remote_ring_; }
   std::uint32_t remote_ring_key() const { return remote_ring_key_; }
-  bool peer_takes_eager() const { return peer_takes_eager_; }
   Adapter& adapter() { return *adapter_; }
   ibv_pd* domain() { return domain_; }
 
@@ -101,7 +100,6 @@ class QueuePair {
   unsigned sends_under_way_ = 0;
   std::uint64_t remote_ring_ = 0;
   std::uint32_t remote_ring_key_ = 0;
-  bool peer_takes_eager_ = false;  // and sends such messages
 };
 
 }  // namespace mrc::nccl

@@ -15,9 +15,6 @@ constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;
 // Writes besides those of messages: sizes of groups, parts of long messages.
 constexpr unsigned kSpareWrites = 128;
 constexpr std::uint64_t kNoRequest = UINT64_MAX;
-constexpr std::uint64_t kEagerWrite = UINT64_MAX - 1;
-// Sizes of groups come first, in our staging memory and in the receiver's ring.
-constexpr std::size_t kEagerOffset = kSlots * sizeof(GroupSizes);
 
 }  // namespace
 
@@ -25,7 +22,7 @@ QueuePairOptions SendComm::options() {
   return {.max_sends = kMaxSends + kSpareWrites,
           .max_receives = 2 * kSlots,
           .ring_bytes = kSlots * kCreditStride,
-          .staging_bytes = kEagerOffset + kEagerSlots * kEagerStride};
+          .staging_bytes = kSlots * sizeof(GroupSizes)};
 }
 
 SendComm::SendComm(ConnectionParts parts) : Connection(std::move(parts)), requests_(kMaxSends) {
@@ -54,11 +51,6 @@ Result SendComm::send(const void* data, std::size_t size, int tag, const MemoryH
   unsigned place = 0;
   CreditEntry* entry = match(tag, place);
   const std::size_t writes = size / kMaxWriteBytes + 2;
-  if (entry == nullptr && may_send_eagerly(size)) {
-    const int error = post_eager(data, size, tag);
-    if (error == 0) return hand_out(free_requests_.back(), size, true, request);
-    return cannot_post(size, error);
-  }
   if (entry == nullptr || free_requests_.empty() || pair().free_sends() < writes) {
     const Result result = progress();
     if (result != Result::kSuccess) return result;
@@ -78,59 +70,19 @@ Result SendComm::send(const void* data, std::size_t size, int tag, const MemoryH
   const bool last = slot.matched_mask == (1U << slot.credit.count) - 1;
   int error = post_data(*entry, whole, size, lone);
   if (error == 0 && last && !lone) error = post_sizes();
-  if (error != 0) return cannot_post(size, error);
-  const Result result = hand_out(index, size, size == 0 && !lone, request);
-  if (last) pass_full_groups();
-  return result;
-}
-
-Result SendComm::cannot_post(std::size_t size, int error) {
-  return fail(Result::kSystemError, "a message of %zu bytes cannot be posted: %s", size,
-              std::strerror(error));
-}
-
-Result SendComm::hand_out(std::uint32_t index, std::size_t size, bool done, void** request) {
+  if (error != 0) {
+    return fail(Result::kSystemError, "a message of %zu bytes cannot be posted: %s", size,
+                std::strerror(error));
+  }
   free_requests_.pop_back();
   SendRequest& made = requests_[index];
   made.in_use = true;
-  made.done = done;
+  made.done = size == 0 && !lone;
   made.slot = current_;
   made.size = size;
+  if (last) ++current_;
   *request = &made;
   return Result::kSuccess;
-}
-
-// Eager messages may have filled all places of the next ones.
-void SendComm::pass_full_groups() {
-  for (; current_ != credits_received_; ++current_) {
-    const Slot& slot = slots_.at(current_ % kSlots);
-    if (slot.matched_mask != (1U << slot.credit.count) - 1) break;
-  }
-}
-
-// --- Eager messages ---
-
-bool SendComm::may_send_eagerly(std::size_t size) {
-  return current_ == credits_received_ && size <= kEagerBytes && pair().peer_takes_eager() &&
-         eager_.has_room() && !free_requests_.empty() && pair().free_sends() > 0;
-}
-
-int SendComm::post_eager(const void* data, std::size_t size, int tag) {
-  const auto number = static_cast<std::uint32_t>(eager_.sent() & kSequenceMask);
-  const std::size_t offset = kEagerOffset + eager_.sent() % kEagerSlots * kEagerStride;
-  std::byte* const staged = pair().staging() + offset;
-  const EagerHeader header{.tag = tag, .size = static_cast<std::uint32_t>(size)};
-  std::memcpy(staged, &header, sizeof header);
-  if (size > 0) std::memcpy(staged + sizeof header, data, size);
-  const Write write{.id = kEagerWrite,
-                    .data = staged,
-                    .size = static_cast<std::uint32_t>(sizeof header + size),
-                    .local_key = pair().staging_key(),
-                    .remote_address = pair().remote_ring() + offset,
-                    .remote_key = pair().remote_ring_key()};
-  const int error = pair().post_write_with_immediate(write, number | kEager);
-  if (error == 0) eager_.add(tag);
-  return error;
 }
 
 // The receiver must know as well, so that it does not wait for ever.
@@ -185,26 +137,9 @@ int SendComm::post_sizes() {
 
 void SendComm::on_completion(const ibv_wc& done) {
   if ((done.opcode & IBV_WC_RECV) != 0) {
-    on_word(done);
+    on_credit(done);
   } else if (done.wr_id < requests_.size()) {
     requests_[done.wr_id].done = true;
-  } else if (done.wr_id == kEagerWrite) {
-    eager_.on_completed();
-  }
-}
-
-void SendComm::on_word(const ibv_wc& done) {
-  const std::uint32_t word = ntohl(done.imm_data);
-  if ((word & kTooLong) != 0) {
-    fail(Result::kInvalidUsage,
-         "a message is longer than its receive of %llu bytes; do all ranks run the same "
-         "collectives with the same sizes?",
-         static_cast<unsigned long long>(word & kSequenceMask));
-  } else if ((word & kTaken) == 0) {
-    on_credit(done);
-  } else if (!eager_.on_told({.all_before = word & kSequenceMask}, kSequenceMask) ||
-             pair().post_receive() != 0) {
-    fail(Result::kRemoteError, "it took messages that nobody sent");
   }
 }
 
@@ -212,27 +147,19 @@ void SendComm::on_credit(const ibv_wc& done) {
   Slot& slot = slots_.at(credits_received_ % kSlots);
   std::memcpy(&slot.credit, pair().ring() + credits_received_ % kSlots * kCreditStride,
               sizeof slot.credit);
-  const Credit& credit = slot.credit;
   const bool expected = credits_received_ - current_ < kSlots &&
                         same_sequence(ntohl(done.imm_data), credits_received_) &&
-                        credit.count >= 1 && credit.count <= kMaxGroup &&
-                        eager_.on_told({credit.taken_before, credit.taken_others});
+                        slot.credit.count >= 1 && slot.credit.count <= kMaxGroup;
   if (!expected || pair().post_receive() != 0) {
     fail(Result::kRemoteError, "it sent a credit out of turn or a malformed one");
     return;
   }
-  slot.matched_mask = credit.filled & ((1U << credit.count) - 1);
+  slot.matched_mask = 0;
   slot.sizes = {};
-  for (unsigned place = 0; place < credit.count; ++place) {
-    const bool filled = (slot.matched_mask >> place & 1) != 0;
-    if (!filled && eager_.claim(credit.entries.at(place).tag)) slot.matched_mask |= 1U << place;
-  }
   ++credits_received_;
-  pass_full_groups();
 }
 
 void SendComm::on_bye(std::uint64_t messages_received) {
-  eager_.give_up();  // nobody waits for them any more
   for (SendRequest& request : requests_) {
     if (request.in_use && request.slot < messages_received) request.done = true;
   }

@@ -2,8 +2,7 @@
 //
 // A message waits for the receiver's credit, which says where it goes, and is then one RDMA write
 // into the receiver's buffer. A lone message carries the immediate itself; after the last one of a
-// group its sizes follow with the immediate. A short message for which no credit is there goes into
-// the receiver's ring instead (eager.h).
+// group its sizes follow with the immediate.
 #pragma once
 
 #include <array>
@@ -12,7 +11,6 @@
 
 #include "connection.h"
 #include "credit.h"
-#include "eager.h"
 
 namespace mrc::nccl {
 
@@ -41,16 +39,8 @@ class SendComm final : public Connection {
   void on_completion(const ibv_wc& done) override;
   void on_bye(std::uint64_t messages_received) override;
   std::uint64_t messages_received() const override { return 0; }
-  bool all_delivered() const override { return eager_.all_completed(); }
 
   void on_credit(const ibv_wc& done);
-  // What the receiver says: credits, slots of its ring that are free again, trouble.
-  void on_word(const ibv_wc& done);
-  bool may_send_eagerly(std::size_t size);
-  int post_eager(const void* data, std::size_t size, int tag);
-  Result cannot_post(std::size_t size, int error);
-  void pass_full_groups();
-  Result hand_out(std::uint32_t index, std::size_t size, bool done, void** request);
   // The place of `tag` in the group at hand; none: its credit has not come yet.
   CreditEntry* match(int tag, unsigned& place);
   Result too_long(const CreditEntry& entry, std::size_t size);
@@ -61,7 +51,6 @@ class SendComm final : public Connection {
   std::array<Slot, kSlots> slots_;
   std::uint64_t credits_received_ = 0;
   std::uint64_t current_ = 0;  // the group that messages are matched with
-  EagerOutbox eager_;
   std::vector<SendRequest> requests_;
   std::vector<std::uint32_t> free_requests_;
 };

@@ -88,7 +88,7 @@ void EngineWaker::give_back() {
 }
 
 void EngineWaker::nap() {
-  be_polite(true);
+  be_polite(nap_ns_ >= kNapNs);
   napping_.store(true);
   if (!stopping_.load() && !take_over_wanted_.load()) descriptors_.wait_for_signal(nap_ns_);
   napping_.store(false);

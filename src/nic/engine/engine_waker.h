@@ -32,11 +32,12 @@
 // giving its own away after a poll in vain, within kTurnNs; the nap then lasts that long too, since
 // of eight threads that wake up every 100 us nobody gets anything done. A program that polls now
 // and then and spins on a word of memory in between is not, and has the engine thread wait for its
-// packets. Whoever naps is to disturb nobody: it does so as a thread that takes no processor from
-// others when it wakes up (SCHED_BATCH), so that where all processors are busy it waits for the end
-// of a time slice. Before, it took a poller's processor away every 100 us, 64 bytes needed 19 us at
-// the 99th percentile instead of 11, and one queue pair carried a tenth less. For packets that it
-// is to take itself it sleeps as any thread. A program that asks for a notification says that it
+// packets. Naps of full length are those of a thread that takes no processor from others when it
+// wakes up (SCHED_BATCH): where all processors are busy it waits for the end of a time slice.
+// Before, it took a poller's processor away every 100 us, 64 bytes needed 19 us at the 99th
+// percentile instead of 12, and one queue pair carried a tenth less. With all naps like that NCCL's
+// 4 KiB took 0.15 ms instead of 0.10, two ranks on four processors. For packets that it is to take
+// itself it sleeps as any thread. A program that asks for a notification says that it
 // stops polling, which ends the nap. A nap that misses a wake-up does no harm: it is over after
 // kTurnNs.
 //

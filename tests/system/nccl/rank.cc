@@ -16,15 +16,23 @@ int main(int argc, char** argv) {
                         .ranks = std::atoi(argv[5]),
                         .directory = argv[6]};
   const std::map<std::string, void (*)(const Setting&)> scenarios{
-      {"sizes", mrc::test::all_sizes},       {"groups", mrc::test::groups},
-      {"eager", mrc::test::eager},           {"threads", mrc::test::many_threads},
-      {"abort", mrc::test::abort_in_flight}, {"killed", mrc::test::peer_killed},
-      {"too_long", mrc::test::too_long},     {"ring", mrc::test::ring},
-      {"bad_input", mrc::test::bad_input},   {"no_device", mrc::test::no_device},
-      {"misspelt", mrc::test::no_device},    {"other_dialect", mrc::test::other_dialect},
-      {"old_name", mrc::test::old_name},     {"reload", mrc::test::reload},
-      {"fork", mrc::test::after_fork},       {"close_early", mrc::test::close_early},
-      {"bandwidth", mrc::test::bandwidth},   {"ports", mrc::test::ports},
+      {"sizes", mrc::test::all_sizes},
+      {"groups", mrc::test::groups},
+      {"threads", mrc::test::many_threads},
+      {"abort", mrc::test::abort_in_flight},
+      {"killed", mrc::test::peer_killed},
+      {"too_long", mrc::test::too_long},
+      {"ring", mrc::test::ring},
+      {"bad_input", mrc::test::bad_input},
+      {"no_device", mrc::test::no_device},
+      {"misspelt", mrc::test::no_device},
+      {"other_dialect", mrc::test::other_dialect},
+      {"old_name", mrc::test::old_name},
+      {"reload", mrc::test::reload},
+      {"fork", mrc::test::after_fork},
+      {"close_early", mrc::test::close_early},
+      {"bandwidth", mrc::test::bandwidth},
+      {"ports", mrc::test::ports},
   };
   const auto found = scenarios.find(argv[3]);
   if (found == scenarios.end()) mrc::test::die("no such scenario: %s", argv[3]);

@@ -19,9 +19,6 @@ struct Setting {
 void all_sizes(const Setting& setting);
 // Two ranks: grouped receives, sends in another order than the receives have.
 void groups(const Setting& setting);
-// Two ranks: 3,000 messages by a plan that both know, most of them short, alone and in groups, with
-// receives far ahead of their messages and far behind.
-void eager(const Setting& setting);
 // Two ranks: several connections, each with a thread of its own; the main thread sets up and
 // closes.
 void many_threads(const Setting& setting);
