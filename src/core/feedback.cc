@@ -183,8 +183,7 @@ void Requester::settle_trigger(TimeNs now, const wire::Sack& sack, Sequence trig
         !wrapped && add_rtt_sample(now, packet.sent_at, sack.timestamp_ticks, full_size, sample);
     if (stamp_fits && copy != Copy::kLast) copy = copy_by_stamp(packet);
   }
-  // Of one that has been acknowledged before this may be a copy of the answer, from a queue of 4
-  // ms.
+  // What answers a packet that is acknowledged may be a copy, and have stood in a queue for 4 ms.
   const bool is_news = packet.state != PacketState::kAcknowledged || MRC_BUG(kOldNewsTellTheTime);
   if (is_news && copy == Copy::kUnknown && !MRC_BUG(kOldCopiesSayNothing))
     rtt_.add_at_least(now, stamp_age(now, sack.timestamp_ticks));

@@ -37,9 +37,8 @@
 // Before, it took a poller's processor away every 100 us, 64 bytes needed 19 us at the 99th
 // percentile instead of 12, and one queue pair carried a tenth less. With all naps like that NCCL's
 // 4 KiB took 0.15 ms instead of 0.10, two ranks on four processors. For packets that it is to take
-// itself it sleeps as any thread. A program that asks for a notification says that it
-// stops polling, which ends the nap. A nap that misses a wake-up does no harm: it is over after
-// kTurnNs.
+// itself it sleeps as any thread. A program that asks for a notification says that it stops
+// polling, which ends the nap. A nap that misses a wake-up does no harm: it is over after kTurnNs.
 //
 // Where a poller has lost its processor to others (crowding.h), a poll in vain waits for packets
 // instead of being repeated. It counts as a poll until it ends. What another thread completes
