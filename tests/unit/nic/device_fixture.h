@@ -162,11 +162,12 @@ class LoopTest : public ::testing::Test {
     open(a, 0);
     open(b, 1);
   }
-  void open(Side& side, unsigned number, unsigned ports = 4) {
+  void open(Side& side, unsigned number, unsigned ports = 4, unsigned burst = 1) {
     const node::DeviceConfig config = loop_config(scratch, number, ports);
     std::string error;
     Backends backends;
-    backends.push_back(std::make_unique<LoopBackend>(net, config.planes.front().address, ports));
+    backends.push_back(
+        std::make_unique<LoopBackend>(net, config.planes.front().address, ports, burst));
     side.device = DeviceImpl::create(config, std::move(backends), error);
     ASSERT_NE(side.device, nullptr) << error;
   }

@@ -125,10 +125,12 @@ class LoopNet {
 
 class LoopBackend final : public Backend {
  public:
-  LoopBackend(std::shared_ptr<LoopNet> net, const wire::IpAddress& gid, unsigned ports)
+  LoopBackend(std::shared_ptr<LoopNet> net, const wire::IpAddress& gid, unsigned ports,
+              unsigned burst = 1)
       : net_(std::move(net)),
         gid_(gid),
         ports_(ports),
+        burst_(burst),
         signal_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     net_->join(gid_, signal_);
   }
@@ -145,7 +147,7 @@ class LoopBackend final : public Backend {
   PortMask free_ports() const override { return PortMask::first(ports_); }
   Result<std::uint32_t> prepare_path(PortId, std::uint32_t entropy) override { return entropy; }
   std::uint64_t receive_buffer_bytes() const override { return 0; }
-  unsigned burst_limit() const override { return 1; }
+  unsigned burst_limit() const override { return burst_; }
   int wait_descriptor() const override { return signal_; }
   void on_wake() override {}
   const BackendCounters& counters() const override { return counters_; }
@@ -191,6 +193,7 @@ class LoopBackend final : public Backend {
   std::shared_ptr<LoopNet> net_;
   wire::IpAddress gid_;
   unsigned ports_;
+  unsigned burst_;
   int signal_;
   BackendCounters counters_;
 };

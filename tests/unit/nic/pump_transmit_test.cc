@@ -1,0 +1,104 @@
+// What one round of an engine sends, and in which order. The engines stand still: a test holds
+// their locks and runs them round by round.
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "device_fixture.h"
+
+namespace mrc::nic::test {
+namespace {
+
+constexpr unsigned kBurst = 6;  // 64 packets are ten bursts and a rest
+constexpr unsigned kWholeBursts = 60;
+constexpr std::size_t kPacket = 4096;
+
+class PumpTransmitTest : public LoopTest {
+ protected:
+  void SetUp() override {
+    open(a, 0, 1, kBurst);
+    open(b, 1, 1, kBurst);
+  }
+  static Engine& engine(const Side& side) {
+    return static_cast<DeviceImpl&>(*side.device).group().lead();
+  }
+  // One round of the engine, whose lock the test has; what it sent is in `sent`.
+  void run(const Side& side) {
+    sent.clear();
+    engine(side).pump().round(EnginePump::Driver::kThread, Engine::clock());
+  }
+  std::size_t count(bool data) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        sent, [=](const wire::Packet& packet) { return is_data(packet) == data; }));
+  }
+  static bool is_data(const wire::Packet& packet) {
+    return std::holds_alternative<wire::Write>(packet.body);
+  }
+  // How often the next packet is for another queue pair.
+  unsigned changes() const {
+    unsigned count = 0;
+    for (std::size_t i = 1; i < sent.size(); ++i)
+      count += sent[i].bth.destination != sent[i - 1].bth.destination ? 1 : 0;
+    return count;
+  }
+
+  std::vector<wire::Packet> sent;
+  LoopNet::FilterScope watch{*net, [this](const wire::Packet& packet, PortId, std::uint32_t) {
+                               sent.push_back(packet);
+                               return false;
+                             }};
+};
+
+// With answers in the budget, or a budget of 64, the last burst would be cut in two.
+TEST_F(PumpTransmitTest, ARoundSendsWholeBurstsHoweverMuchItAnswers) {
+  make_pair();
+  Arena a_memory(*a.device, a.domain, 1 << 20);
+  Arena b_memory(*b.device, b.domain, 1 << 20);
+  {
+    const EngineGuard hold_a(engine(a));
+    const EngineGuard hold_b(engine(b));
+    for (unsigned i = 0; i < 4; ++i)
+      ASSERT_EQ(b.post(write(b_memory, a_memory, kPacket)), 0);
+    run(b);
+    ASSERT_EQ(count(true), 4U);
+    ASSERT_EQ(a.post(write(a_memory, b_memory, 1 << 20)), 0);
+    run(a);
+    EXPECT_EQ(count(true), kWholeBursts);
+    EXPECT_GT(count(false), 0U);
+    EXPECT_EQ(engine(a).pump().next_run(), 0U);
+  }
+  EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+}
+
+// Whose packets came in turns is answered one after the other.
+TEST_F(PumpTransmitTest, AnswersOfAQueuePairLeaveBehindEachOther) {
+  constexpr unsigned kEach = 3;
+  make_pair();
+  const std::unique_ptr<QueuePair> first_a = std::move(a.qp);
+  const std::unique_ptr<QueuePair> first_b = std::move(b.qp);
+  make_pair();
+  Arena a_memory(*a.device, a.domain, kPacket);
+  Arena b_memory(*b.device, b.domain, kPacket);
+  const SendWork one = write(a_memory, b_memory, kPacket);
+  {
+    const EngineGuard hold_a(engine(a));
+    const EngineGuard hold_b(engine(b));
+    for (unsigned i = 0; i < kEach; ++i) {
+      std::size_t posted = 0;
+      ASSERT_EQ(first_a->post_sends({&one, 1}, posted), 0);
+      run(a);
+      ASSERT_EQ(a.post(one), 0);
+      run(a);
+    }
+    run(b);
+    EXPECT_GE(count(false), 2 * kEach);
+    EXPECT_EQ(changes(), 1U);
+  }
+  for (unsigned i = 0; i < 2 * kEach; ++i)
+    EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+}
+
+}  // namespace
+}  // namespace mrc::nic::test
