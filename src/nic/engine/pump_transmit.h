@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -22,6 +23,7 @@ class PumpTransmit {
 
  private:
   static constexpr unsigned kSendBudget = 64;
+  static constexpr std::size_t kGathered = 8;
 
   struct Round {
     unsigned sent = 0;
@@ -33,6 +35,7 @@ class PumpTransmit {
 
   bool next_run(Round& round, core::TxPacket& tx);
   void send(const core::TxPacket& tx);
+  std::span<const core::TxPacket> gather(Round& round);
   void send_answers(std::span<const core::TxPacket> packets);
   void send_one_by_one(core::TxPacket tx);
   void send_for_endpoint(const core::TxPacket& tx);
@@ -41,8 +44,8 @@ class PumpTransmit {
   PumpState& state_;
   std::uint32_t fixed_quantum_;
   unsigned quantum_ = 1;
-  MappedMemory sources_;                 // of packets being sent in this round
-  std::array<core::TxPacket, 8> first_;  // of this round
+  MappedMemory sources_;  // of packets being sent in this round
+  std::array<core::TxPacket, kGathered> gathered_;
 };
 
 }  // namespace mrc::nic

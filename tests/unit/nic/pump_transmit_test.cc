@@ -2,8 +2,9 @@
 // their locks and runs them round by round.
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "device_fixture.h"
@@ -72,7 +73,8 @@ TEST_F(PumpTransmitTest, ARoundSendsWholeBurstsHoweverMuchItAnswers) {
   EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
 }
 
-// Whose packets came in turns is answered one after the other.
+// Whose packets came in turns is answered one after the other, the longer answers first: of the
+// segments of one message only the last may be shorter.
 TEST_F(PumpTransmitTest, AnswersOfAQueuePairLeaveBehindEachOther) {
   constexpr unsigned kEach = 3;
   make_pair();
@@ -95,6 +97,10 @@ TEST_F(PumpTransmitTest, AnswersOfAQueuePairLeaveBehindEachOther) {
     run(b);
     EXPECT_GE(count(false), 2 * kEach);
     EXPECT_EQ(changes(), 1U);
+    EXPECT_TRUE(std::ranges::is_sorted(sent, std::ranges::greater(), [this](const auto& packet) {
+      return std::pair(packet.bth.destination == sent.front().bth.destination,
+                       header_length(packet));
+    }));
   }
   for (unsigned i = 0; i < 2 * kEach; ++i)
     EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
