@@ -39,6 +39,7 @@ class PumpTransmit {
   void send_answers(std::span<const core::TxPacket> packets);
   void send_one_by_one(core::TxPacket tx);
   void send_for_endpoint(const core::TxPacket& tx);
+  unsigned suitable_quantum() const;
   void choose_quantum();
 
   PumpState& state_;
