@@ -28,6 +28,7 @@ class PumpTransmitTest : public LoopTest {
   // One round of the engine, whose lock the test has; what it sent is in `sent`.
   void run(const Side& side) {
     sent.clear();
+    paths.clear();
     engine(side).pump().round(EnginePump::Driver::kThread, Engine::clock());
   }
   std::size_t count(bool data) const {
@@ -45,9 +46,21 @@ class PumpTransmitTest : public LoopTest {
     return count;
   }
 
+  // How many packets in a row took one path, then the next.
+  std::vector<std::size_t> in_a_row() const {
+    std::vector<std::size_t> lengths;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (i == 0 || paths[i] != paths[i - 1]) lengths.push_back(0);
+      ++lengths.back();
+    }
+    return lengths;
+  }
+
   std::vector<wire::Packet> sent;
-  LoopNet::FilterScope watch{*net, [this](const wire::Packet& packet, PortId, std::uint32_t) {
+  std::vector<std::uint32_t> paths;  // that they took
+  LoopNet::FilterScope watch{*net, [this](const wire::Packet& packet, PortId, std::uint32_t path) {
                                sent.push_back(packet);
+                               paths.push_back(path);
                                return false;
                              }};
 };
@@ -71,6 +84,29 @@ TEST_F(PumpTransmitTest, ARoundSendsWholeBurstsHoweverMuchItAnswers) {
     EXPECT_EQ(engine(a).pump().next_run(), 0U);
   }
   EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+}
+
+TEST_F(PumpTransmitTest, TheMoreIsUnderWayTheMoreTakesOnePath) {
+  a.domain = a.device->new_domain();
+  b.domain = b.device->new_domain();
+  Arena a_memory(*a.device, a.domain, 1 << 20);
+  Arena b_memory(*b.device, b.domain, 1 << 20);
+  const auto lengths = [&](std::size_t packets) {
+    make_pair();
+    {
+      const EngineGuard hold_a(engine(a));
+      const EngineGuard hold_b(engine(b));
+      EXPECT_EQ(a.post(write(a_memory, b_memory, packets * kPacket)), 0);
+      run(a);
+    }
+    std::vector<std::size_t> result = in_a_row();
+    EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+    return result;
+  };
+  using Lengths = std::vector<std::size_t>;
+  EXPECT_EQ(lengths(kBurst - 2), Lengths{kBurst - 2});
+  EXPECT_EQ(lengths(kBurst + 2), (Lengths{kBurst, 2}));
+  EXPECT_EQ(lengths(4 * kBurst), (Lengths{2 * kBurst, 2 * kBurst}));
 }
 
 // Whose packets came in turns is answered one after the other, the longer answers first: of the
