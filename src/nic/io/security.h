@@ -31,6 +31,7 @@ class Security {
   std::string open(const node::DeviceConfig& config);
 
   bool seals() const { return opener_.has_value(); }
+  seal::Stance stance() const { return seals() ? ring_->stance() : seal::Stance{}; }
   // What follows the transport part of a packet, or is put into it.
   std::size_t added_bytes() const { return seals() ? seal::kSealOverhead : wire::kIcrcLength; }
 

@@ -79,6 +79,7 @@ class UdpBackend final : public Backend {
   int wait_descriptor() const override { return epoll_.get(); }
   void on_wake() override;
   const BackendCounters& counters() const override { return counters_; }
+  seal::Stance stance() const override { return security_.stance(); }
   std::vector<std::string> take_notices() override { return security_.take_notices(); }
 
  private:
