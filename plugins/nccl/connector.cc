@@ -49,6 +49,8 @@ Result Connector::on_no_way(int reason) {
 
 Result Connector::on_welcome(const Message& welcome, std::unique_ptr<SendComm>& made) {
   if (welcome.kind == MessageKind::kRefusal || welcome.kind == MessageKind::kBye) {
+    // The same line as there, where we can tell.
+    if (welcome.kind == MessageKind::kRefusal) static_cast<void>(pair_->compare(welcome));
     log_warning("%s at %s refused the connection; its log says why", welcome.name.c_str(),
                 where().c_str());
     return Result::kRemoteError;

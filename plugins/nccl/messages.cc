@@ -106,14 +106,15 @@ MessageBytes encode(const Message& message) {
   writer.put(message.ring_key);
   writer.put(static_cast<std::uint32_t>(message.plane_count));
   std::array<std::uint8_t, Message::kNameBytes> name{};
-  const std::size_t length = std::min(message.name.size(), name.size());
+  const std::size_t length = std::min(message.name.size(), name.size() - 1);
   std::copy_n(message.name.begin(), length, name.begin());
   writer.put(std::span<const std::uint8_t>(name));
+  writer.put(message.security);
   writer.put(message.immediates);
   writer.put(static_cast<std::uint16_t>(message.window));
   writer.put(message.capabilities);
   writer.put(message.dialect);
-  static_assert(16 + 16 + 24 + 8 + Message::kNameBytes + 8 + 8 == Message::kBytes);
+  static_assert(16 + 16 + 24 + 8 + Message::kNameBytes + 8 + 8 + 8 == Message::kBytes);
   return out;
 }
 
@@ -147,6 +148,9 @@ std::optional<Message> decode_message(std::span<const std::byte, Message::kBytes
     if (c == '\0') break;
     message.name += printable(c) ? c : '?';
   }
+  // Versions that did not say had eight more characters for the name.
+  message.security = reader.get<std::uint64_t>();
+  if ((message.security >> 56 & 0x80) == 0) message.security = 0;
   message.immediates = reader.get<std::uint16_t>();
   const auto window = reader.get<std::uint16_t>();
   if (window > UINT8_MAX) return std::nullopt;

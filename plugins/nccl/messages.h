@@ -37,7 +37,7 @@ enum class MessageKind : std::uint8_t { kHello = 1, kWelcome, kReady, kRefusal, 
 
 struct Message {
   static constexpr std::size_t kBytes = 128;
-  static constexpr std::size_t kNameBytes = 48;
+  static constexpr std::size_t kNameBytes = 40;  // at least one of them 0
 
   MessageKind kind = MessageKind::kHello;
   std::uint8_t path_mtu = 0;  // as ibv_mtu counts
@@ -53,6 +53,7 @@ struct Message {
   std::uint16_t immediates = 0;    // under way to it
   std::uint32_t capabilities = 0;  // enum mrc_device_cap; bits that we do not know are no fault
   std::uint64_t dialect = 0;       // openmrc_dialect.h
+  std::uint64_t security = 0;      // openmrc_security.h; 0 from versions that did not say
   std::uint64_t messages_received = 0;  // bye: whole messages that reached the sender of this
   std::string name;                     // host and device, for logs; printable
 };

@@ -10,6 +10,7 @@
 
 #include "log.h"
 #include "openmrc_dialect.h"
+#include "openmrc_security.h"
 #include "random.h"
 
 namespace mrc::nccl {
@@ -106,6 +107,7 @@ Message QueuePair::introduction() const {
   message.immediates = immediates(info, max_receives_);
   message.capabilities = info.capabilities;
   static_cast<void>(openmrc_query_dialect(adapter_->mrc(), &message.dialect));
+  static_cast<void>(openmrc_query_security(adapter_->mrc(), &message.security));
   message.name = info.name + " of " + host_name();
   return message;
 }
@@ -164,14 +166,19 @@ int QueuePair::to_ready_to_send(const Agreement& agreed) {
                        agreed.window != 0 ? kMrcMask | MRC_QP_MPR : kMrcMask);
 }
 
-int QueuePair::connect(const Message& peer) {
-  std::array<char, 256> why{};
-  const int stranger =
-      openmrc_compare_dialect(adapter_->mrc(), peer.dialect, why.data(), why.size());
-  if (stranger != 0) {
+int QueuePair::compare(const Message& peer) const {
+  std::array<char, 400> why{};
+  int error = openmrc_compare_dialect(adapter_->mrc(), peer.dialect, why.data(), why.size());
+  if (error == 0)
+    error = openmrc_compare_security(adapter_->mrc(), peer.security, why.data(), why.size());
+  if (error != 0)
     log_warning("%s: %s: %s", adapter_->info().name.c_str(), peer.name.c_str(), why.data());
-    return stranger;
-  }
+  return error;
+}
+
+int QueuePair::connect(const Message& peer) {
+  const int stranger = compare(peer);
+  if (stranger != 0) return stranger;
   remote_ring_ = peer.ring_address;
   remote_ring_key_ = peer.ring_key;
   for (unsigned i = 0; i < max_receives_; ++i) {

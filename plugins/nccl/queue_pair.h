@@ -51,6 +51,9 @@ class QueuePair {
 
   // What the peer must know; kind and cookie are the caller's.
   Message introduction() const;
+  // Whether packets of the two are understood at the other end; where not, the log says why.
+  // 0 or an errno.
+  int compare(const Message& peer) const;
   // Makes it ready for use, receives posted. 0 or an errno.
   int connect(const Message& peer);
 

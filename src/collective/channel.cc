@@ -77,6 +77,7 @@ json Channel::address() const {
           {"psn", psn_},
           {"mtu", device_.mtu()},
           {"dialect", device_.dialect()},
+          {"security", device_.security()},
           {"slots", reinterpret_cast<std::uintptr_t>(slots_.data())},
           {"key", region_->rkey},
           {"chunk_bytes", shape_.chunk_bytes},
@@ -92,6 +93,8 @@ void Channel::connect(const json& peer, const std::string& name) {
   const bool told = dialect != peer.end() && dialect->is_string();
   check_dialect(device_.dialect(),
                 told ? std::string_view(dialect->get_ref<const std::string&>()) : "", name);
+  if (peer.contains("security"))
+    device_.check_security(read(peer, "security", UINT64_MAX, name), name);
   peer_slots_ = read(peer, "slots", UINT64_MAX, name);
   peer_key_ = static_cast<std::uint32_t>(read(peer, "key", UINT32_MAX, name));
   const auto mtu = static_cast<std::uint32_t>(read(peer, "mtu", UINT16_MAX, name));

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "collective/failure.h"
+#include "openmrc_security.h"
 #include "os/errors.h"
 #include "wire/ip_address.h"
 
@@ -58,6 +59,19 @@ Device::Device(const DeviceOptions& options)
     : dialect_(options.dialect), gid_index_(options.gid_index) {
   open(options.name);
   find_port(options);
+}
+
+std::uint64_t Device::security() const {
+  std::uint64_t code = 0;
+  expect_ok("openmrc_query_security", openmrc_query_security(context(), &code));
+  return code;
+}
+
+void Device::check_security(std::uint64_t theirs, const std::string& peer) const {
+  std::array<char, 400> why{};
+  const int error = openmrc_compare_security(context(), theirs, why.data(), why.size());
+  if (error == EPROTO) throw Failure(fmt::format("{}: {}", peer, why.data()));
+  expect_ok("openmrc_compare_security", error);
 }
 
 void Device::open(const std::string& name) {

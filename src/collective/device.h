@@ -47,6 +47,11 @@ class Device {
 
   const std::string& name() const { return name_; }
   const std::string& dialect() const { return dialect_; }
+  // Whether packets are sealed and with which keys, for peers to compare (openmrc_security.h).
+  std::uint64_t security() const;
+  // Throws a Failure that names both modes and what to do when packets of the two would not open at
+  // the other; 0: the peer said nothing.
+  void check_security(std::uint64_t theirs, const std::string& peer) const;
   const Gid& gid() const { return gid_; }
   int gid_index() const { return gid_index_; }
   std::uint32_t mtu() const { return mtu_; }

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "lab/addresses.h"
+#include "seal/layout.h"
+#include "wire/datagram_frame.h"
 #include "wire/ip_header.h"
 #include "wire/packet.h"
 #include "wire/srv6.h"
@@ -182,7 +184,9 @@ std::size_t trim(const wire::FrameFormat& format, std::span<std::byte> frame, bo
   wire::FrameFormat own = format;
   own.udp_port = u16(frame, udp + 2);
   if (own.udp_port < format.udp_port || own.udp_port >= format.udp_port + kProcesses) return 0;
-  return wire::trim_frame(own, frame, last_hop);
+  const std::size_t keep = seal::trimmed_length(frame.subspan(udp + wire::kUdpHeaderLength));
+  return keep == 0 ? wire::trim_frame(own, frame, last_hop)
+                   : wire::trim_frame_to(own, frame, last_hop, keep);
 }
 
 void corrupt(std::span<std::byte> frame, std::uint64_t random) {

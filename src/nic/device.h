@@ -267,6 +267,7 @@ struct DeviceReport {
   core::EndpointCounters engine;
   BackendCounters backend;
   unsigned queue_pairs = 0;
+  seal::Stance stance;  // whether packets are sealed, and with which keys now
 };
 
 class Device {

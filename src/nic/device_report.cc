@@ -51,7 +51,8 @@ DeviceReport DeviceImpl::build_report() {
   DeviceReport report{.process = lead.backend().process_number(),
                       .threads = static_cast<unsigned>(group_->engines.size()),
                       .path_mtu = path_mtu_,
-                      .port_bits_per_second = port_bits_per_second_};
+                      .port_bits_per_second = port_bits_per_second_,
+                      .stance = lead.backend().stance()};
   report.engine.ports.resize(port_count_);
   for (const auto& engine : group_->engines) {
     add(report.engine, engine->pump().endpoint().counters());

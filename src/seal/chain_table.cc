@@ -1,5 +1,7 @@
 #include "seal/chain_table.h"
 
+#include <algorithm>
+
 namespace mrc::seal {
 
 ChainTable::ChainTable() {
@@ -41,6 +43,11 @@ void ChainTable::touch(Chain& chain) {
 void ChainTable::drop_keys() {
   for (Entry& chain : chains_)
     chain.keys.reset();
+}
+
+bool ChainTable::has_source(const Gid& source) const {
+  return std::any_of(chains_.begin(), chains_.end(),
+                     [&source](const Entry& chain) { return chain.id.source == source; });
 }
 
 void ChainTable::forget_oldest() {

@@ -56,6 +56,8 @@ class ChainTable {
   void drop_keys();
 
   std::size_t size() const { return index_.size(); }
+  // Whether any chain is of that sender. Looks at all of them.
+  [[nodiscard]] bool has_source(const Gid& source) const;
 
  private:
   struct Entry : Chain {

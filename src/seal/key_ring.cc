@@ -18,6 +18,11 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+std::uint32_t print_of(const Crypto& crypto, const ClusterKey& key) {
+  const Digest digest = crypto.sha256(key.secret.span());
+  return wire::load_big_endian<std::uint32_t>(digest.bytes.data()) >> (32 - Stance::kPrintBits);
+}
+
 }  // namespace
 
 KeyRing::KeyRing(const Crypto& crypto, const ClusterKeys& keys) : crypto_(crypto) {
@@ -30,6 +35,7 @@ KeyRing::KeyRing(const Crypto& crypto, const ClusterKeys& keys) : crypto_(crypto
     std::array<std::byte, sizeof key.identity> identity;
     hkdf_expand(crypto, key.root.span(), bytes_of(kIdentityLabel), identity);
     key.identity = wire::load_big_endian<std::uint64_t>(identity.data());
+    stance_.keys.push_back({.id = from.id, .print = print_of(crypto, from)});
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "seal/crypto.h"
 #include "seal/key_file.h"
+#include "seal/stance.h"
 
 namespace mrc::seal {
 
@@ -29,6 +30,8 @@ class KeyRing {
 
   const Crypto& crypto() const { return crypto_; }
   std::span<const Key> keys() const { return keys_; }
+  // What peers are told.
+  const Stance& stance() const { return stance_; }
   const Key& sealing_key() const { return keys_.front(); }
   const Key* find(KeyId id) const {
     for (const Key& key : keys_) {
@@ -40,6 +43,7 @@ class KeyRing {
  private:
   const Crypto& crypto_;
   std::vector<Key> keys_;
+  Stance stance_;
 };
 
 using KeyRingRef = std::shared_ptr<const KeyRing>;

@@ -79,6 +79,13 @@ std::size_t clear_length(std::span<const std::byte> transport) {
   return wire::trimmed_length((transport[kFlagsOffset] & kTimestampFlag) != std::byte{0});
 }
 
+std::size_t trimmed_length(std::span<const std::byte> datagram) {
+  if (transport_version(datagram) != kSealedVersion) return 0;
+  const std::size_t clear = clear_length(datagram);
+  // Only writes have more than a BTH to keep, and only they are ever trimmed.
+  return clear > wire::kBthLength ? clear + kSealHeaderLength : 0;
+}
+
 std::uint8_t transport_version(std::span<const std::byte> transport) {
   if (transport.size() <= kVersionOffset) return 0;
   return std::to_integer<std::uint8_t>(transport[kVersionOffset] & kVersionBits);

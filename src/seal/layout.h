@@ -74,6 +74,10 @@ void write_header_tag(std::uint64_t tag, std::span<std::byte, kSealHeaderLength>
 // opcode of this protocol. The same in every dialect.
 [[nodiscard]] std::size_t clear_length(std::span<const std::byte> transport);
 
+// How many bytes of a sealed datagram a switch must keep when it trims, so that the rest can prove
+// itself: 0 for what is not sealed, or never trimmed.
+[[nodiscard]] std::size_t trimmed_length(std::span<const std::byte> datagram);
+
 // Of a BTH.
 [[nodiscard]] std::uint8_t transport_version(std::span<const std::byte> transport);
 void set_transport_version(std::span<std::byte> transport, std::uint8_t version);

@@ -27,8 +27,7 @@ OpenResult take_apart(std::span<std::byte> datagram, Extent extent, Sealed& seal
   sealed.clear = clear_length(datagram);
   const std::size_t least = sealed.clear + kSealHeaderLength + (trimmed ? 0 : kTagLength);
   if (version != kSealedVersion || sealed.clear == 0 || datagram.size() < least) return kMalformed;
-  // Only writes have more than a BTH to keep, and only they are ever trimmed.
-  if (trimmed && sealed.clear == wire::kBthLength) return kMalformed;
+  if (trimmed && trimmed_length(datagram) == 0) return kMalformed;
   sealed.bytes = datagram;
   const auto header = datagram.subspan(sealed.clear).first<kSealHeaderLength>();
   return read_seal_header(header, sealed.header) ? kOpened : kMalformed;

@@ -53,6 +53,8 @@ class Opener {
   void set_ring(KeyRingRef ring);
 
   std::size_t chains() const { return chains_.size(); }
+  // Whether a packet of that sender was opened and its chain is not forgotten. Slow.
+  bool has_opened(const Gid& source) const { return chains_.has_source(source); }
 
  private:
   TrafficKeys derive(const KeyRing::Key& key, const ChainId& id) const;

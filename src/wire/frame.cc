@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "wire/codec.h"
+#include "wire/datagram_frame.h"
 #include "wire/ip_header.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -236,6 +237,18 @@ void rewrite_ip(std::span<std::byte> frame, std::size_t at, IpHeader header, std
   ByteWriter(bytes.subspan(10, 2)).u16(ipv4_checksum(bytes));
 }
 
+// Cuts a frame at `end`, which lies within it, as switches do.
+std::size_t cut_frame(const FrameFormat& format, std::span<std::byte> frame, bool last_hop,
+                      bool srv6, Layout& layout, std::size_t end) {
+  IpHeader& outermost = srv6 ? layout.outer : layout.inner;
+  outermost.dscp = last_hop ? format.dscp.trimmed_last_hop : format.dscp.trimmed;
+  rewrite_ip(frame, layout.ip, layout.inner, end);
+  if (srv6) rewrite_ip(frame, layout.outer_ip, layout.outer, end);
+  const auto udp_length = static_cast<std::uint16_t>(end - layout.udp);
+  ByteWriter(frame.subspan(layout.udp + 4, 2)).u16(udp_length);
+  return end;
+}
+
 }  // namespace
 
 Status check_dscp_map(const DscpMap& map) {
@@ -362,19 +375,51 @@ std::size_t trim_frame(const FrameFormat& format, std::span<std::byte> frame, bo
   FrameHeader header;
   Layout layout;
   if (locate(format, frame, header, layout) != DropReason::kNone) return 0;
-  IpHeader& outermost = header.srv6 ? layout.outer : layout.inner;
+  const IpHeader& outermost = header.srv6 ? layout.outer : layout.inner;
   if (!may_trim(format.dscp, outermost.dscp)) return 0;
   Packet packet;
   const auto transport = frame.subspan(layout.transport, layout.end - layout.transport);
   if (parse_trimmed_transport(transport, packet) != DropReason::kNone) return 0;
 
   const std::size_t end = layout.transport + trimmed_length(packet.bth.has_timestamp);
-  outermost.dscp = last_hop ? format.dscp.trimmed_last_hop : format.dscp.trimmed;
-  rewrite_ip(frame, layout.ip, layout.inner, end);
-  if (header.srv6) rewrite_ip(frame, layout.outer_ip, layout.outer, end);
-  const auto udp_length = static_cast<std::uint16_t>(end - layout.udp);
-  ByteWriter(frame.subspan(layout.udp + 4, 2)).u16(udp_length);
-  return end;
+  return cut_frame(format, frame, last_hop, header.srv6, layout, end);
+}
+
+std::size_t build_frame_headers(const FrameFormat& format, const FrameHeader& header,
+                                std::size_t datagram_length, std::span<std::byte> out) {
+  MRC_ASSERT(header.source.is_v4 == header.destination.is_v4);
+  MRC_ASSERT(!header.srv6 || !header.source.is_v4);
+  const std::size_t udp_length = kUdpHeaderLength + datagram_length;
+  const std::size_t overhead = frame_overhead(format, header);
+  if (overhead + datagram_length > out.size() || !lengths_fit(header, udp_length)) return 0;
+  std::size_t at = build_tunnel(format, header, udp_length, out);
+  at += build_ip_header(inner_ip(header, udp_length), out.subspan(at));
+  at += build_udp_header(udp_of(format, header, udp_length), out.subspan(at));
+  MRC_ASSERT(at == overhead);
+  return at;
+}
+
+DropReason find_datagram(const FrameFormat& format, std::span<const std::byte> frame,
+                         FrameHeader& header, std::span<const std::byte>& datagram) {
+  header = FrameHeader{};
+  Layout layout;
+  DropReason reason = locate(format, frame, header, layout);
+  if (reason == DropReason::kNone) reason = fill_header(format, layout, header);
+  if (reason == DropReason::kNone)
+    datagram = frame.subspan(layout.transport, layout.end - layout.transport);
+  return reason;
+}
+
+std::size_t trim_frame_to(const FrameFormat& format, std::span<std::byte> frame, bool last_hop,
+                          std::size_t keep) {
+  FrameHeader header;
+  Layout layout;
+  if (locate(format, frame, header, layout) != DropReason::kNone) return 0;
+  const IpHeader& outermost = header.srv6 ? layout.outer : layout.inner;
+  if (!may_trim(format.dscp, outermost.dscp)) return 0;
+  const std::size_t end = layout.transport + keep;
+  if (end >= layout.end) return 0;
+  return cut_frame(format, frame, last_hop, header.srv6, layout, end);
 }
 
 }  // namespace mrc::wire

@@ -12,6 +12,7 @@ class Lab:
         self.program = program
         self.folder = folder
         self.processes = []
+        self.settings = []  # NAME=value, for our own programs in its hosts
 
     def words(self, verb, *rest):
         return [self.program, "lab", verb, "--dir", self.folder, *rest]
@@ -34,7 +35,8 @@ class Lab:
         return process
 
     def start_tool(self, host, *words):
-        return self.start(host, self.program, *words)
+        return self.start(host, *(["env", *self.settings] if self.settings else []), self.program,
+                          *words)
 
     def is_listening(self, host, port):
         """As the host sees it, which in a lab of namespaces has ports of its own."""

@@ -48,6 +48,14 @@ local layouts = {
     { 8, 1, flag("mrc.bth.ts", "TSETH follows", 8, yes_no, 0x10) },
     { 8, 1, flag("mrc.bth.hc", "Sender takes header checks", 8, yes_no, 0x01) },
   },
+  SEAL = { title = header("mrc.seal", "Seal"),
+    { 0, 1, u8("mrc.seal.format", "Format", base.DEC, nil, 0xF0) },
+    { 0, 1, u8("mrc.seal.suite", "Suite", base.DEC, wire.seal_suites, 0x0F) },
+    { 1, 1, u8("mrc.seal.key", "Cluster key") },
+    { 4, 8, ProtoField.uint64("mrc.seal.instance", "Instance of the sender", base.HEX) },
+    { 12, 8, ProtoField.uint64("mrc.seal.number", "Packet number") },
+    { 20, 8, ProtoField.uint64("mrc.seal.header_tag", "Header tag", base.HEX) },
+  },
   METH = { title = header("mrc.meth", "METH"),
     { 0, 2, u16("mrc.meth.rmsn", "Receive message number") },
     { 2, 2, u16("mrc.meth.msn", "Message number") },
@@ -122,6 +130,8 @@ local f = {
   sack_ranges = ProtoField.string("mrc.sack.ranges", "PSNs in the bitmap"),
   erth_id = u16("mrc.erth.id", "Request id"),
   eeth_id = u16("mrc.eeth.id", "Request id"),
+  encrypted = ProtoField.bytes("mrc.seal.encrypted", "Encrypted"),
+  tag = ProtoField.bytes("mrc.seal.tag", "Tag"),
   payload = ProtoField.bytes("mrc.payload", "Payload"),
   payload_length = u32("mrc.payload_length", "Payload length"),
   padding = ProtoField.bytes("mrc.padding", "Padding"),
@@ -393,7 +403,15 @@ local function acknowledgement_text(p)
   return ("NAK %s: %s"):format(place, syndrome_text(p))
 end
 
+local function sealed_text(p)
+  local number = p.sealed.high * 2 ^ 32 + p.sealed.low
+  local psn = wire.is_write(p.opcode) and (" PSN %d"):format(p.psn) or ""
+  return ("Sealed %s QP 0x%06x%s, key %d, packet %.0f"):format(wire.opcodes[p.opcode], p.qp, psn,
+    p.sealed.key, number)
+end
+
 local function packet_text(p)
+  if p.sealed then return sealed_text(p) end
   if p.msn then return write_text(p) end
   if p.cack then return sack_text(p) end
   if p.syndrome then return acknowledgement_text(p) end
@@ -495,6 +513,15 @@ local function show_tail(p, tvb, tree)
   if payload_end < stop then tree:add(f.padding, tvb(payload_end, stop - payload_end)) end
 end
 
+local function show_sealed_tail(p, tvb, tree)
+  local stop = math.min(p.limit, tvb:captured_len())
+  if p.missing or p.trimmed then return end
+  if p.stop < stop then tree:add(f.encrypted, tvb(p.stop, stop - p.stop)) end
+  if tvb:captured_len() >= p.limit + wire.seal_tag_bytes then
+    tree:add(f.tag, tvb(p.limit, wire.seal_tag_bytes))
+  end
+end
+
 local function show_icrc(tvb, tree, around, status, expected)
   local reported = tvb:reported_len()
   if around.trim or reported < 4 or tvb:captured_len() < reported then return end
@@ -563,13 +590,19 @@ end
 local function dissect_packet(tvb, pinfo, tree, around, place)
   local p = wire.read_packet(tvb, around.trim)
   local status, expected = wire.icrc_unchecked, nil
-  if mrc.prefs.check_icrc then status, expected = icrc_status(tvb, pinfo, around) end
+  if mrc.prefs.check_icrc and p.version ~= wire.sealed_version then
+    status, expected = icrc_status(tvb, pinfo, around)
+  end
   local found = wire.is_write(p.opcode) and p.at.BTH and analyse(p, pinfo, around, place) or {}
   local text = packet_text(p)
   local top = tree:add(mrc, tvb(), "Multipath Reliable Connection, " .. text)
   show_headers(p, tvb, top)
-  show_tail(p, tvb, top)
-  show_icrc(tvb, top, around, status, expected)
+  if p.version == wire.sealed_version then
+    show_sealed_tail(p, tvb, top)
+  else
+    show_tail(p, tvb, top)
+    show_icrc(tvb, top, around, status, expected)
+  end
   show_surroundings(p, tvb, top, around)
   show_findings(p, tvb, top, found)
   show_problems(p, tvb, top)
@@ -583,6 +616,8 @@ end
 -- The length of the packets in this datagram; its own unless it is a train.
 local function step_of(tvb, pinfo, around)
   local total = tvb:reported_len()
+  -- Sealed packets have no ICRC by which a train could be told.
+  if wire.read_packet(tvb, around.trim).sealed then return total end
   if not mrc.prefs.check_icrc or icrc_status(tvb, pinfo, around) ~= wire.icrc_wrong then
     return total
   end
@@ -631,6 +666,7 @@ local function is_sound(tvb, pinfo, proof)
   if not p.at.BTH then return false end
   local whole = tvb:captured_len() == tvb:reported_len()
   local sound = not wire.refusal(p)
+  if sound and p.sealed then return true end
   if sound and (not proof or not whole) then return true end
   local status = sound and icrc_status(tvb, pinfo, around)
   return status == wire.icrc_good or status == wire.icrc_headers or

@@ -182,8 +182,14 @@ end
 ---------------------------------------------------------------------------------------------------
 -- Headers
 
+-- Sealed packets (src/seal/layout.h): the transport version of their BTH, and the tag behind them.
+wire.sealed_version = 5
+wire.seal_tag_bytes = 16
+wire.seal_suites = { [1] = "AES-128-GCM", [2] = "ChaCha20-Poly1305" }
+
 wire.header_bytes = {
   BTH = 12,
+  SEAL = 28,
   METH = 4,
   TSETH = 4,
   RETH = 16,
@@ -315,6 +321,23 @@ local function read_control(p, number)
   end
 end
 
+-- Of a sealed packet what switches keep when they trim and the seal header; the rest is encrypted.
+local function read_sealed(p, number, place)
+  if wire.is_write(p.opcode) then
+    for _, name in ipairs(headers_of(p.opcode, p.has_timestamp, true)) do
+      place(name)
+    end
+  end
+  place("SEAL")
+  local at = p.at.SEAL
+  if at then
+    local first = number(at, 1)
+    p.sealed = { format = rshift(first, 4), suite = band(first, 0x0F), key = number(at + 1, 1),
+                 zero = number(at + 2, 2), high = number(at + 12, 4), low = number(at + 16, 4) }
+  end
+  return p
+end
+
 -- Everything the rest needs to know of a packet of which at least one byte was captured. `at` has
 -- the headers that are complete; `missing` says what ended within the headers, "packet" or
 -- "capture".
@@ -343,6 +366,10 @@ function wire.read_packet(tvb, trim)
   p.qp, p.psn = number(5, 3), number(9, 3)
   p.rtx = band(more, 0x20) ~= 0
   p.has_timestamp = band(more, 0x10) ~= 0 and wire.is_write(p.opcode)
+  if p.version == wire.sealed_version and wire.opcodes[p.opcode] then
+    p.limit = trim and reported or math.max(reported - wire.seal_tag_bytes, 0)
+    return read_sealed(p, reader(tvb, p.limit), place)
+  end
   for _, name in ipairs(headers_of(p.opcode, p.has_timestamp, p.trimmed)) do
     place(name)
   end
@@ -380,6 +407,12 @@ end
 -- The drop reason of src/wire/drop_reason.h that an endpoint has for the transport part, or nil.
 function wire.refusal(p)
   if not p.at.BTH then return p.missing == "packet" and "truncated" or nil end
+  if p.sealed or p.version == wire.sealed_version and p.missing then
+    if p.missing == "packet" then return "bad_seal" end
+    local good = not p.sealed or p.sealed.format == 1 and wire.seal_suites[p.sealed.suite] and
+                 p.sealed.zero == 0 and (wire.is_write(p.opcode) or not p.trimmed)
+    return not good and "bad_seal" or nil
+  end
   if p.version ~= 0 then return "bad_transport_version" end
   if not wire.opcodes[p.opcode] then return "unknown_opcode" end
   if p.missing == "packet" then return "truncated" end

@@ -15,7 +15,7 @@ endif()
 set(compat_libraries "${compat}/lib/${triplet}")
 
 foreach(header IN ITEMS mrc_api_ver.h mrc_ctl.h mrc_ctl_api_ver.h openmrc_counters.h
-        openmrc_dialect.h openmrc_log.h)
+        openmrc_dialect.h openmrc_log.h openmrc_security.h)
   configure_file("${PROJECT_SOURCE_DIR}/include/${header}" "${compat}/include/${header}" COPYONLY)
 endforeach()
 configure_file("${PROJECT_SOURCE_DIR}/include/mrc.h" "${compat}/include/openmrc/mrc.h" COPYONLY)

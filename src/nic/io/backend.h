@@ -20,6 +20,7 @@
 #include "core/endpoint.h"
 #include "core/tx_packet.h"
 #include "node/config.h"
+#include "seal/stance.h"
 #include "wire/ev.h"
 #include "wire/frame.h"
 #include "wire/ip_address.h"
@@ -141,6 +142,8 @@ class Backend {
   virtual void on_wake() = 0;
 
   virtual const BackendCounters& counters() const = 0;
+  // Whether packets are sealed, and with which keys now.
+  virtual seal::Stance stance() const { return {}; }
   // What people should know and nobody asked for, a line each; each is given once.
   virtual std::vector<std::string> take_notices() { return {}; }
 };

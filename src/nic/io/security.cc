@@ -1,7 +1,11 @@
 #include "nic/io/security.h"
 
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <utility>
+
+#include "wire/codec.h"
 
 namespace mrc::nic {
 namespace {
@@ -77,7 +81,7 @@ DropReason Security::take(const wire::IpAddress& gid, std::span<std::byte> datag
                           core::TrimState trim, std::span<const std::byte>& transport) {
   if (!seals()) {
     if (seal::transport_version(datagram) != seal::kSealedVersion) return DropReason::kNone;
-    note_other_kind(gid);
+    note(gid, Trouble::kSealed);
     return DropReason::kSealedPacket;
   }
   const seal::Extent extent =
@@ -85,27 +89,85 @@ DropReason Security::take(const wire::IpAddress& gid, std::span<std::byte> datag
   std::span<std::byte> opened;
   const seal::OpenResult result = opener_->open(seal::gid_of(gid), datagram, extent, opened);
   transport = opened;
-  if (result == seal::OpenResult::kOpened) return DropReason::kNone;
-  if (result != seal::OpenResult::kPlain) return DropReason::kBadSeal;
-  note_other_kind(gid);
-  return DropReason::kPlainPacket;
+  switch (result) {
+    case seal::OpenResult::kOpened:
+      return DropReason::kNone;
+    case seal::OpenResult::kPlain:
+      note(gid, Trouble::kPlain);
+      return DropReason::kPlainPacket;
+    case seal::OpenResult::kUnknownKey:
+      note(gid, Trouble::kUnknownKey);
+      return DropReason::kBadSeal;
+    case seal::OpenResult::kBadHeaderTag:
+      note(gid, Trouble::kWrongSecret);
+      return DropReason::kBadSeal;
+    default:
+      return DropReason::kBadSeal;
+  }
 }
 
 // Nothing proves who sent it: what is said is a hint for people and changes nothing.
-void Security::note_other_kind(const wire::IpAddress& gid) {
-  if (told_.size() >= kMostTold || !told_.insert(gid).second) return;
-  if (seals()) {
-    notice(device_ + ": plain packets from " + text_of(gid) +
-           " are dropped: security is sealed here; set it there too, with the same key");
-  } else {
-    notice(device_ + ": sealed packets from " + text_of(gid) +
-           " are dropped: security is off here; set security = \"sealed\" and the key file of "
-           "the cluster");
+void Security::note(const wire::IpAddress& gid, Trouble trouble) {
+  if (told_.size() >= kMostTold || !told_.emplace(gid, trouble).second) return;
+  // Of a peer whose packets open otherwise, one that does not is damaged or somebody else's.
+  if (trouble == Trouble::kWrongSecret && opener_->has_opened(seal::gid_of(gid))) return;
+  notice(line_about(gid, trouble));
+  unaware_.push_back(gid);
+}
+
+std::string Security::line_about(const wire::IpAddress& gid, Trouble trouble) const {
+  const std::string from = " packets from " + text_of(gid);
+  const std::string way_out =
+      "; give both ends the same key file (mrc key check FILE shows which keys it has)";
+  switch (trouble) {
+    case Trouble::kPlain:
+      return device_ + ": plain" + from +
+             " are dropped: security is sealed here; set it there too, with the same key";
+    case Trouble::kSealed:
+      return device_ + ": sealed" + from +
+             " are dropped: security is off here; set security = \"sealed\" and the key file of "
+             "the cluster";
+    case Trouble::kUnknownKey:
+      return device_ + ": sealed" + from + " are dropped: their key is not in " + key_file_ +
+             way_out;
+    case Trouble::kWrongSecret:
+      break;
   }
+  return device_ + ": sealed" + from +
+         " are dropped: their key has another secret than the one in " + key_file_ +
+         ", or another host sends in that name" + way_out;
 }
 
 void Security::notice(std::string line) {
   if (notices_.size() < kMostNotices) notices_.push_back(std::move(line));
+}
+
+std::size_t sealed_bytes(const wire::Packet& packet, std::size_t payload_length) {
+  return seal::Sealer::sealed_length(header_length(packet), payload_length,
+                                     wire::pad_length(payload_length));
+}
+
+std::size_t seal_packet(seal::Sealer& sealer, const wire::Dialect& dialect,
+                        const wire::Packet& packet, wire::PayloadPieces payload,
+                        std::span<std::byte> out) {
+  std::array<std::byte, wire::kMaxTransportHeader> header;
+  wire::Packet padded = packet;
+  padded.bth.pad = wire::pad_length(wire::payload_bytes(payload));
+  const std::size_t header_bytes = wire::build_transport(padded, header, dialect);
+  return sealer.seal({header.data(), header_bytes}, payload, padded.bth.pad, out);
+}
+
+Route hint_route(const wire::IpAddress& gid, PortMask up) {
+  const int port = up.bits() == 0 ? 1 : std::countr_zero(up.bits()) + 1;
+  return {.peer = {.gid = gid}, .port = static_cast<PortId>(port)};
+}
+
+wire::Packet hint_packet() {
+  wire::Packet packet;
+  packet.bth.opcode = wire::Opcode::kAck;
+  packet.bth.destination = QpNumber{0};  // nobody's
+  packet.body = wire::Ack{};
+  return packet;
 }
 
 }  // namespace mrc::nic

@@ -2,7 +2,8 @@
 // cluster keys in force. What sealing is stands in docs/adr/0025-sealed-packets.md.
 //
 // A device that seals sends nothing plain and takes nothing plain; one that does not takes nothing
-// sealed. Neither ever falls back: whoever has a peer of the other kind is told so, once for each.
+// sealed. Neither ever falls back: whoever has a peer of the other kind, or with another secret, is
+// told so, once for each. The peer gets one packet of our kind, that it can be said there as well.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -22,6 +24,8 @@
 #include "seal/opener.h"
 #include "seal/sealer.h"
 #include "wire/drop_reason.h"
+#include "wire/frame.h"
+#include "wire/packet.h"
 
 namespace mrc::nic {
 
@@ -31,6 +35,7 @@ class Security {
   std::string open(const node::DeviceConfig& config);
 
   bool seals() const { return opener_.has_value(); }
+  seal::Stance stance() const { return seals() ? ring_->stance() : seal::Stance{}; }
   // What follows the transport part of a packet, or is put into it.
   std::size_t added_bytes() const { return seals() ? seal::kSealOverhead : wire::kIcrcLength; }
 
@@ -46,6 +51,10 @@ class Security {
   void rename(const wire::IpAddress& gid);
   // Once a second: whether the key file has changed. Keys that cannot be read leave those in force.
   void look_after_keys();
+
+  // Hosts whose packets are of no use to us and do not know it: one hint_packet() is due to each,
+  // as many as there ever are addresses in notices. Empties it.
+  std::vector<wire::IpAddress> take_unaware() { return std::exchange(unaware_, {}); }
 
   // What people should know, a line each; empties it.
   std::vector<std::string> take_notices() { return std::exchange(notices_, {}); }
@@ -64,7 +73,10 @@ class Security {
 
   FileMark mark_file() const;
   std::string load_keys();
-  void note_other_kind(const wire::IpAddress& gid);
+  // What is wrong with the packets of a peer.
+  enum class Trouble : std::uint8_t { kPlain, kSealed, kUnknownKey, kWrongSecret };
+  void note(const wire::IpAddress& gid, Trouble trouble);
+  std::string line_about(const wire::IpAddress& gid, Trouble trouble) const;
   void notice(std::string line);
 
   std::string device_;
@@ -74,8 +86,23 @@ class Security {
   seal::KeyRingRef ring_;
   std::optional<seal::Opener> opener_;
   std::map<PeerName, std::unique_ptr<seal::Sealer>> sealers_;
-  std::set<wire::IpAddress> told_;  // of these peers it was said that they are of the other kind
+  std::set<std::pair<wire::IpAddress, Trouble>> told_;
+  std::vector<wire::IpAddress> unaware_;
   std::vector<std::string> notices_;
 };
+
+// The bytes of a packet when it is sealed.
+[[nodiscard]] std::size_t sealed_bytes(const wire::Packet& packet, std::size_t payload_length);
+// Writes a sealed packet, padding and all, and returns its length; 0 as Sealer::seal().
+[[nodiscard]] std::size_t seal_packet(seal::Sealer& sealer, const wire::Dialect& dialect,
+                                      const wire::Packet& packet, wire::PayloadPieces payload,
+                                      std::span<std::byte> out);
+
+// For a peer that cannot use our packets, to say of which kind they are; nobody else does anything
+// with it.
+[[nodiscard]] wire::Packet hint_packet();
+// Where it goes, over a port that is up: to the first process of the host, as packets do not say
+// which one sent them.
+[[nodiscard]] Route hint_route(const wire::IpAddress& gid, PortMask up);
 
 }  // namespace mrc::nic

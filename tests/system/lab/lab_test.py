@@ -156,6 +156,27 @@ class Traffic(Lab):
         self.assertEqual(sum(plane["dropped"]["no_route"] for plane in planes), 0)
         self.assertEqual(sum(plane["dropped"]["malformed"] for plane in planes), 0)
 
+    def test_sealed_programs_through_switches_that_trim(self):
+        # Three hosts send to one over slow links and nobody holds them back: switches have to cut.
+        self.up("--mbps", "100")
+        for host in ("1", "2", "3"):
+            self.must("exec", host, self.program, "ctl", "cc", "create", "1", "--algorithm", "none",
+                      "--trimming", "on")
+        key = os.path.join(self.folder, "key")
+        self.assertEqual(programs.run([self.program, "key", "new", key]).returncode, 0)
+        self.lab.settings = ["MRC_SECURITY=sealed", f"MRC_KEY_FILE={key}"]
+        flags = ["write_bw", "-s", "256K", "-n", "20", "--json"]
+        ports = [programs.free_tcp_port() for _ in range(3)]
+        servers = [self.lab.start_server(0, port, *flags) for port in ports]
+        clients = [self.lab.start_tool(host, "perf", *flags, "--cc-profile", "1", "-p", str(port),
+                                       self.server)
+                   for host, port in enumerate(ports, 1)]
+        for client, server in zip(clients, servers):
+            result = self.finish(server, client)
+            self.assertTrue(all(row["verified"] for row in result["results"]), result)
+        trimmed = sum(plane["trimmed"] for plane in self.lab.status()["planes"])
+        self.assertGreater(trimmed, 0)
+
     def test_a_capture_opens_in_tshark(self):
         self.up()
         file = os.path.join(self.folder, "c.pcapng")

@@ -20,6 +20,7 @@ Message introduction(std::uint8_t window, std::uint16_t immediates, std::uint32_
   message.immediates = immediates;
   message.capabilities = capabilities;
   message.dialect = 0x1234'5678'9abc'def0;
+  message.security = 0x8234'5678'9abc'def0;
   return message;
 }
 
@@ -30,13 +31,25 @@ TEST(Messages, CarryTheSetUpExchange) {
   EXPECT_EQ(back->immediates, 40'000);
   EXPECT_EQ(back->capabilities, 0x8000'0005);
   EXPECT_EQ(back->dialect, 0x1234'5678'9abc'def0);
+  EXPECT_EQ(back->security, 0x8234'5678'9abc'def0);
   EXPECT_EQ(back->name, "mrc0 of somewhere");
+}
+
+// What versions before this one had in the place of the number: the end of a long name.
+TEST(Messages, TheEndOfALongNameIsNoSecurity) {
+  Message message = introduction(1, 2, 3);
+  message.name = std::string(60, 'n');
+  MessageBytes bytes = encode(message);
+  EXPECT_EQ(decode_message(bytes)->name, std::string(Message::kNameBytes - 1, 'n'));
+  const std::size_t name = 16 + 16 + 24 + 8;
+  std::fill_n(bytes.begin() + name, Message::kNameBytes + 8, std::byte{'n'});
+  EXPECT_EQ(decode_message(bytes)->security, 0U);
 }
 
 TEST(Messages, AWindowThatTheApiCannotSayIsRefused) {
   MessageBytes bytes = encode(introduction(1, 2, 3));
   // Immediates and capabilities are the eight bytes before the dialect, the window is between.
-  const std::size_t window = 16 + 16 + 24 + 8 + Message::kNameBytes + 2;
+  const std::size_t window = 16 + 16 + 24 + 8 + Message::kNameBytes + 8 + 2;
   bytes.at(window + 1) = std::byte{1};
   EXPECT_FALSE(decode_message(bytes).has_value());
 }

@@ -44,9 +44,27 @@ def environment_of(scenario, directory, threads):
     return environment
 
 
-def own_environment(scenario, rank):
-    if scenario == "other_dialect" and rank == 1:
-        return {"MRC_DIALECT": "openmrc,first_rqmsn=1"}
+def sealed(directory, name, key=0):
+    path = pathlib.Path(directory) / name
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(f"key {key} {os.urandom(32).hex()}\n", encoding="ascii")
+    return {"MRC_SECURITY": "sealed", "MRC_KEY_FILE": str(path)}
+
+
+def own_environment(scenario, rank, directory):
+    """What only this rank has, and what its log must say of the other."""
+    if scenario == "other_dialect":
+        dialect = [{}, {"MRC_DIALECT": "openmrc,first_rqmsn=1"}][rank]
+        return dialect | {"CAUSE": f'first_rqmsn is "{1 - rank}" there and "{rank}" here'}
+    if scenario in ("sealed_and_plain", "plain_and_sealed"):
+        modes = scenario.replace("plain", "off").split("_and_")
+        mode = sealed(directory, "key") if modes[rank] == "sealed" else {}
+        return mode | {"CAUSE": f'security is "{modes[1 - rank]}" there and "{modes[rank]}" here'}
+    if scenario in ("other_secret", "other_key"):
+        key = rank if scenario == "other_key" else 0
+        there = 1 - rank if scenario == "other_key" else 0
+        return sealed(directory, f"key{rank}", key) | {"CAUSE": f"sealed there with key {there} ("}
     return {}
 
 
@@ -59,7 +77,7 @@ def main():
         environment = environment_of(scenario, directory, threads)
         role = "ring" if scenario == "ring_ports" else scenario
         processes = [start(program, plugin, role, version, rank, ranks, directory,
-                           environment | own_environment(scenario, rank))
+                           environment | own_environment(scenario, rank, directory))
                      for rank in range(ranks)]
         if scenario == "ring_ports":
             processes.append(

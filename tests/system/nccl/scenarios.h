@@ -36,7 +36,8 @@ void ring(const Setting& setting);
 void bad_input(const Setting& setting);
 // One rank: init fails with a reason, and finalize does no harm.
 void no_device(const Setting& setting);
-void other_dialect(const Setting& setting);
+// Two ranks that would lose each other's packets: both refuse, and both logs say CAUSE.
+void refused_peer(const Setting& setting);
 // One rank, the library by its old file name: the old network's name and a warning, once.
 void old_name(const Setting& setting);
 // Two ranks: everything from loading to unloading, many times in one process, as NCCL 2.28 does it

@@ -66,6 +66,50 @@ class LabCapture(wireshark_test.DissectorTest):
         self.assertEqual(len(rows), int(out.split()[0].replace(",", "")))
         return rows
 
+    def seal(self):
+        key = str(self.tshark.home / "key")
+        self.assertEqual(programs.run([self.lab.program, "key", "new", key]).returncode, 0)
+        self.lab.settings = ["MRC_SECURITY=sealed", f"MRC_KEY_FILE={key}"]
+        return key
+
+    def open(self, key, number):
+        """What is in a sealed capture: the number of sealed packets, of opened ones, and rows."""
+        sealed = self.tshark.home / f"lab{number}.pcapng"
+        opened = self.tshark.home / f"opened{number}.pcapng"
+        said = programs.run([self.lab.program, "key", "open", key, str(sealed), str(opened)])
+        self.assertEqual(said.returncode, 0, said.stderr)
+        counts = [int(n) for n in re.findall(r"\d+", said.stdout)]
+        return counts[1], counts[2], self.tshark.fields(opened, FIELDS)
+
+    def test_a_sealed_capture_shows_what_is_clear_and_opens_with_the_key(self):
+        key = self.seal()
+        trimmed = False
+        for number in range(MAX_CAPTURES):
+            sealed = self.capture(number)
+            for row in sealed:
+                self.assertRegex(row["_ws.col.Info"], r"^Sealed \w.* QP 0x\w+.*, key 0, packet \d+")
+                for trouble in ("refused", "icrc", "truncated"):
+                    self.assertEqual(row[f"mrc.expert.{trouble}"], "", row)
+            count, opened, rows = self.open(key, number)
+            self.assertEqual((count, opened), (len(sealed), len(sealed)))
+            self.check(rows)
+            self.assertTrue(any("bytes" in row["_ws.col.Info"] for row in rows), rows[0])
+            trimmed = trimmed or any(row["mrc.trim"] for row in rows)
+            if trimmed:
+                break
+        self.assertTrue(trimmed, "no packet was trimmed")
+
+    def test_another_key_opens_nothing(self):
+        self.seal()
+        self.capture(0)
+        other = str(self.tshark.home / "other")
+        programs.run([self.lab.program, "key", "new", other])
+        said = programs.run([self.lab.program, "key", "open", other,
+                             str(self.tshark.home / "lab0.pcapng"),
+                             str(self.tshark.home / "out.pcapng")])
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stderr, "^mrc key open: none of [0-9]+ sealed packets in .* opens")
+
     def check(self, rows):
         for interface in "01":
             times = [float(row["frame.time_relative"]) for row in rows

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lab_frames.h"
+#include "seal/layout.h"
+#include "wire/datagram_frame.h"
 
 namespace mrc::lab::test {
 namespace {
@@ -192,6 +194,32 @@ TEST_F(Forwarding, CutsFramesForEveryProcessOfAHost) {
     EXPECT_EQ(parsed.header.trim, wire::TrimMark::kTrimmedLastHop);
     EXPECT_TRUE(classify({}, frame).control);
   }
+}
+
+TEST_F(Forwarding, CutsSealedFramesBehindTheirSealHeader) {
+  std::vector<std::byte> frame =
+      make_frame(routing, {.source = 1, .destination = 6, .path = {.plane = 1}, .payload = 512});
+  std::vector<std::byte> copy = frame;
+  const std::size_t plain = trim({}, copy, true);
+  wire::FrameHeader header;
+  std::span<const std::byte> datagram;
+  ASSERT_EQ(wire::find_datagram({}, frame, header, datagram), DropReason::kNone);
+  const auto at = static_cast<std::size_t>(datagram.data() - frame.data());
+  const auto sealed = std::span(frame).subspan(at);
+  seal::set_transport_version(sealed, seal::kSealedVersion);
+  const std::size_t left = trim({}, frame, true);
+  EXPECT_EQ(left, plain + seal::kSealHeaderLength);
+  // All lengths agree with what is left.
+  ASSERT_EQ(wire::find_datagram({}, std::span(frame).first(left), header, datagram),
+            DropReason::kNone);
+  EXPECT_EQ(header.trim, wire::TrimMark::kTrimmedLastHop);
+  EXPECT_EQ(datagram.size(), left - at);
+  // Of what is no write only the BTH is in the clear, and nobody cuts it.
+  std::vector<std::byte> other =
+      make_frame(routing, {.source = 1, .destination = 6, .path = {.plane = 1}, .payload = 512});
+  other[at] = static_cast<std::byte>(wire::Opcode::kSack);
+  seal::set_transport_version(std::span(other).subspan(at), seal::kSealedVersion);
+  EXPECT_EQ(trim({}, other, true), 0U);
 }
 
 TEST_F(Forwarding, DamageIsFoundByTheChecksumAndNotByTheSwitches) {

@@ -121,7 +121,79 @@ TEST_F(SecurityTest, SealedPacketsAtAPlainDeviceAreDroppedAndSaidOnce) {
 TEST_F(SecurityTest, AnotherClusterIsAStranger) {
   Ends ends(device(1, key_file("one")), device(2, key_file("two")));
   EXPECT_EQ(ends.exchange(100).dropped, std::vector{DropReason::kBadSeal});
+  EXPECT_EQ(ends.exchange(100).dropped, std::vector{DropReason::kBadSeal});
+  const std::vector<std::string> notices = ends.b->take_notices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("another secret"), std::string::npos) << notices[0];
+}
+
+TEST_F(SecurityTest, AKeyThatIsNotHereIsSaidOnce) {
+  Ends ends(device(1, key_file("one", 1)), device(2, key_file("two", 2)));
+  EXPECT_EQ(ends.exchange(100).dropped, std::vector{DropReason::kBadSeal});
+  EXPECT_EQ(ends.exchange(100).dropped, std::vector{DropReason::kBadSeal});
+  const std::vector<std::string> notices = ends.b->take_notices();
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("their key is not in " + directory_ + "/two"), std::string::npos)
+      << notices[0];
+}
+
+// Somebody who sends in the name of a peer that is all right must not have people look for a fault
+// in their keys.
+TEST_F(SecurityTest, AForgedPacketOfAPeerThatOpensIsNoNews) {
+  const std::string key = key_file("key");
+  const node::DeviceConfig good = device(1, key);
+  Ends ends(good, device(2, key));
+  ASSERT_EQ(ends.exchange(100).arrived.size(), 1U);
+  ends.a.reset();
+  ends.a = must_open(device(1, key_file("other")));
+  EXPECT_EQ(ends.exchange(100).dropped, std::vector{DropReason::kBadSeal});
   EXPECT_TRUE(ends.b->take_notices().empty());
+}
+
+// Whoever cannot use our packets has sent us one of theirs at most; the other end hears of it from
+// one packet of ours, whatever the two differ in.
+TEST_F(SecurityTest, WhatIsWrongIsSaidAtBothEnds) {
+  const std::string key = key_file("key");
+  const std::string other = key_file("other");
+  const std::string number = key_file("number", 2);
+  struct Case {
+    std::string from, to;
+    DropReason there, here;
+  };
+  using enum DropReason;
+  for (const Case& c :
+       {Case{"", key, kPlainPacket, kSealedPacket}, Case{key, "", kSealedPacket, kPlainPacket},
+        Case{key, other, kBadSeal, kBadSeal}, Case{key, number, kBadSeal, kBadSeal}}) {
+    Ends ends(device(1, c.from), device(2, c.to));
+    EXPECT_EQ(ends.exchange(100).dropped, std::vector{c.there});
+    ends.b->on_wake();
+    Collector heard;
+    ASSERT_TRUE(collect(*ends.a, heard, 1));
+    EXPECT_EQ(heard.dropped, std::vector{c.here});
+    EXPECT_EQ(ends.a->take_notices().size(), 1U);
+    EXPECT_EQ(ends.b->take_notices().size(), 1U);
+    // And that is the end of it: nobody answers the same host again.
+    ends.a->on_wake();
+    ASSERT_TRUE(collect(*ends.b, heard, 2));
+    ends.b->on_wake();
+    Collector more;
+    ends.a->receive(more, 64);
+    EXPECT_EQ(more.total(), 0U);
+    EXPECT_TRUE(ends.b->take_notices().empty());
+  }
+}
+
+TEST_F(SecurityTest, ManyAddressesGetAtMostAsManyPackets) {
+  Security security;
+  ASSERT_EQ(security.open(device(1, key_file("key"))), "");
+  std::vector<std::byte> plain(64);
+  std::span<const std::byte> transport;
+  for (std::uint32_t i = 0; i < 2'000; ++i)
+    EXPECT_EQ(security.take(wire::ipv4_address(0x0A00'0000 + i), plain, core::TrimState::kWhole,
+                            transport),
+              DropReason::kPlainPacket);
+  EXPECT_EQ(security.take_unaware().size(), 256U);
+  EXPECT_TRUE(security.take_unaware().empty());
 }
 
 TEST_F(SecurityTest, KeysAreReadAgainWhenTheFileChanges) {
@@ -129,6 +201,7 @@ TEST_F(SecurityTest, KeysAreReadAgainWhenTheFileChanges) {
   const std::string two = key_file("two", 2);
   Ends ends(device(1, one), device(2, two));
   ASSERT_EQ(ends.exchange(10).dropped, std::vector{DropReason::kBadSeal});
+  EXPECT_EQ(ends.b->take_notices().size(), 1U);  // that it lacks the key
   // The receiver learns the sender's key as its second one, as a rotation does.
   seal::ClusterKeys both = seal::load_key_file(two).keys;
   both.push_back(seal::load_key_file(one).keys.front());

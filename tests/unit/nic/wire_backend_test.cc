@@ -1,84 +1,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "os/descriptor.h"
-#include "unit/nic/backend_fixture.h"
+#include "unit/nic/wire_fixture.h"
 #include "wire/frame.h"
 
 namespace mrc::nic::test {
 namespace {
-
-std::string cable_name(const char* test, unsigned plane) {
-  return "@mrc_wire_test_" + std::to_string(::getpid()) + "_" + test + std::to_string(plane);
-}
-
-node::DeviceConfig wire_device(const char* test, unsigned planes, unsigned host, bool listens,
-                               bool is_v4 = false) {
-  node::DeviceConfig config;
-  config.backend = node::BackendKind::kWire;
-  for (unsigned plane = 0; plane < planes; ++plane) {
-    node::PlaneConfig end;
-    end.address = is_v4 ? wire::ipv4_address(0x0A00'0000U + host)
-                        : wire::ipv6_address(0xFC00'0000'0000'0000, host);
-    end.prefix_bits = is_v4 ? 24 : 64;
-    end.wire_path = (listens ? "listen:" : "") + cable_name(test, plane);
-    config.planes.push_back(end);
-  }
-  return config;
-}
-
-// Lets both ends look until `done`; false after ten seconds.
-template <typename Done>
-bool settle(std::initializer_list<Backend*> ends, Done done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    for (Backend* const backend : ends) {
-      pollfd descriptor{.fd = backend->wait_descriptor(), .events = POLLIN, .revents = 0};
-      ::poll(&descriptor, 1, 5);
-      Collector unused;
-      backend->on_wake();
-      backend->receive(unused, 16);
-    }
-  }
-  return true;
-}
-
-struct Cabled {
-  explicit Cabled(const char* test, unsigned planes = 2, bool is_v4 = false)
-      : one(wire_device(test, planes, 1, true, is_v4)),
-        two(wire_device(test, planes, 2, false, is_v4)),
-        a(must_open(one)),
-        b(must_open(two)) {
-    const PortMask all = PortMask::first(planes);
-    EXPECT_TRUE(
-        settle({a.get(), b.get()}, [&] { return a->link_up() == all && b->link_up() == all; }));
-  }
-  Route to_b(unsigned port, std::uint32_t entropy) const {
-    return route_to(*b, two.planes[0].address, port, entropy);
-  }
-  node::DeviceConfig one;
-  node::DeviceConfig two;
-  std::unique_ptr<Backend> a;
-  std::unique_ptr<Backend> b;
-};
-
-// The far end of a cable, held by the test itself.
-os::Descriptor plug_in(const std::string& name) {
-  os::Descriptor far(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data() + 1, name.size() - 1);
-  void* const untyped = &address;
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-  if (::connect(far.get(), static_cast<sockaddr*>(untyped), length) != 0) far.close();
-  return far;
-}
 
 TEST(WireBackend, SpeaksTheDialectOfItsDevice) {
   node::DeviceConfig one = wire_device("dialect", 1, 1, true);

@@ -29,6 +29,15 @@ TEST(ChainTable, TellsChainsApartByAllOfTheirName) {
   EXPECT_EQ(table.find(other), nullptr);
 }
 
+TEST(ChainTable, KnowsWhoWasHeard) {
+  ChainTable table;
+  EXPECT_FALSE(table.has_source(test::host(1)));
+  table.add(chain(1));
+  table.add(chain(2));
+  EXPECT_TRUE(table.has_source(test::host(1)));
+  EXPECT_FALSE(table.has_source(test::host(2)));
+}
+
 TEST(ChainTable, ForgetsTheOneThatWasSilentForLongest) {
   ChainTable table;
   fill(table, 0, ChainTable::kMostChains);

@@ -69,6 +69,19 @@ TEST(SealLayout, MapsAddressesAsGidsAre) {
             "fc000001000000000000000000000002");
 }
 
+TEST(SealLayout, SwitchesKeepClearAndSealHeaderOfWritesAlone) {
+  Sealer sealer(test::sample_ring(), test::sample_flow());
+  for (const wire::Opcode opcode : wire::test::kAllOpcodes) {
+    const test::Plain plain = test::sample(opcode, wire::is_write(opcode) * 8);
+    const test::Bytes sealed = test::seal(sealer, plain);
+    const std::size_t keep =
+        wire::is_write(opcode) ? clear_length(plain.header) + kSealHeaderLength : 0;
+    EXPECT_EQ(trimmed_length(sealed), keep);
+    EXPECT_EQ(trimmed_length(plain.header), 0U);
+    EXPECT_EQ(trimmed_length(std::span(sealed).first(5)), 0U);
+  }
+}
+
 TEST(SealLayout, TheVersionLeavesItsNeighboursAlone) {
   test::Bytes bth = hex("ca f0 ffff 00 000003 00 000000");
   set_transport_version(bth, kSealedVersion);

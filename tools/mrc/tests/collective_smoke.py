@@ -124,6 +124,22 @@ class Collectives(programs.ToolTest):
         self.assertEqual(process.returncode, 4, err)
         self.assertIn("rank 1 is missing", err)
 
+    def test_mixed_security_ends_all_ranks(self):
+        key = pathlib.Path(self.folder) / "key"
+        key.touch(mode=0o600)
+        key.write_text(f"key 0 {os.urandom(32).hex()}\n", encoding="ascii")
+        sealed = {"MRC_SECURITY": "sealed", "MRC_KEY_FILE": str(key)}
+        for first, second in ((sealed, {}), ({}, sealed)):
+            root = f"127.0.0.1:{free_tcp_port()}"
+            processes = [self.start("allreduce", "--rank", str(rank), "--ranks", "2", "--root",
+                                    root, **variables)
+                         for rank, variables in enumerate((first, second))]
+            for process in processes:
+                _, err = process.communicate(timeout=WAIT_S)
+                self.assertEqual(process.returncode, 1, err)
+                self.assertRegex(err, 'security is "(off|sealed)" there and "(off|sealed)" here')
+                self.assertNotIn("packets from", err)
+
     def test_bad_input_is_one_line(self):
         cases = [[], ["--rank", "0"], ["--rank", "2", "--ranks", "2", "--root", "a"],
                  ["--rank", "1", "--ranks", "2"], ["--rank", "0", "--ranks", "2000"],

@@ -53,6 +53,22 @@ class KeyTest(programs.ToolTest):
         self.assertIn(f"key 0 {digest} seals and opens\n", out)
         self.assertEqual(self.key("check", self.file), f"key 0 {digest} seals and opens\n")
 
+    def test_open_refuses_what_it_cannot_read_or_would_overwrite(self):
+        self.key("new", self.file)
+        capture = pathlib.Path(self.folder) / "c.pcap"
+        out = pathlib.Path(self.folder) / "o.pcap"
+        self.assertIn("No such file", self.refused(1, "open", self.file, capture, out))
+        capture.write_bytes(b"not a capture, whatever its name says")
+        self.assertIn("no capture", self.refused(2, "open", self.file, capture, out))
+        self.assertFalse(out.exists())
+        # The head of a pcap file: Ethernet, no frame.
+        capture.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
+        counted = self.key("open", self.file, capture, out)
+        self.assertEqual(counted, "0 frames, 0 sealed, 0 opened\n")
+        self.assertEqual(out.stat().st_mode & 0o7777, 0o600)
+        self.assertEqual(out.read_bytes(), capture.read_bytes())
+        self.assertIn("File exists", self.refused(2, "open", self.file, capture, out))
+
     def test_new_overwrites_nothing(self):
         self.key("new", self.file)
         before = self.file.read_text(encoding="ascii")

@@ -69,17 +69,42 @@ class Sealed(Tool):
         self.assertEqual(len(rows), 23)
         self.assertTrue(all(row["verified"] for row in rows))
 
-    def test_MixedEndsSayWhy(self):
-        client, code, errors = self.transfer(self.sealed, {}, "-s", "64k", "-n", "20")
-        self.assertNotEqual(client.returncode, 0)
-        self.assertNotEqual(code, 0)
-        self.assertIn("plain packets from", errors)
+    def mixed(self, server_variables, client_variables):
+        """The last line of each end, server first; both must have refused."""
+        client, code, errors = self.transfer(server_variables, client_variables, "-s", "64k", "-n",
+                                             "20")
+        self.assertEqual((client.returncode, code), (1, 1), client.stderr + errors)
+        # Not one packet was sent: nobody had to be told that it was dropped.
+        self.assertNotIn("packets from", client.stderr + errors)
+        return errors.splitlines()[-1], client.stderr.splitlines()[-1]
 
-    def test_OtherKeysFail(self):
-        other = self.sealed | {"MRC_KEY_FILE": self.new_key("other.key")}
-        client, code, _ = self.transfer(self.sealed, other, "-s", "64k", "-n", "20")
-        self.assertNotEqual(client.returncode, 0)
-        self.assertNotEqual(code, 0)
+    def test_MixedEndsRefuseEachOtherAndSayWhy(self):
+        off = 'security is "off" there and "sealed" here'
+        sealed = 'security is "sealed" there and "off" here'
+        server, client = self.mixed(self.sealed, {})
+        self.assertIn(off, server)
+        self.assertIn(sealed, client)
+        server, client = self.mixed({}, self.sealed)
+        self.assertIn(sealed, server)
+        self.assertIn(off, client)
+        for line in (server, client):
+            self.assertIn("set MRC_SECURITY", line)
+
+    def test_OtherSecretsAreRefusedByName(self):
+        other = self.new_key("other.key")
+        shown = [self.mrc("key", "check", path).stdout.split()[2][:5]
+                 for path in (self.key, other)]
+        server, client = self.mixed(self.sealed, self.sealed | {"MRC_KEY_FILE": other})
+        self.assertIn(f"sealed there with key 0 ({shown[1]}) does not open here", server)
+        self.assertIn(f"sealed there with key 0 ({shown[0]}) does not open here", client)
+
+    def test_NoKeyInCommonIsRefusedByName(self):
+        other = pathlib.Path(self.new_key("other.key"))
+        text = other.read_text(encoding="ascii").replace("key 0 ", "key 7 ")
+        other.write_text(text, encoding="ascii")
+        server, client = self.mixed(self.sealed, self.sealed | {"MRC_KEY_FILE": str(other)})
+        self.assertIn("sealed there with key 7 (", server)
+        self.assertIn("sealed there with key 0 (", client)
 
     def test_BadKeysStartNothing(self):
         os.chmod(self.key, 0o644)

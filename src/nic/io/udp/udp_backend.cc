@@ -79,6 +79,7 @@ class UdpBackend final : public Backend {
   int wait_descriptor() const override { return epoll_.get(); }
   void on_wake() override;
   const BackendCounters& counters() const override { return counters_; }
+  seal::Stance stance() const override { return security_.stance(); }
   std::vector<std::string> take_notices() override { return security_.take_notices(); }
 
  private:
@@ -101,6 +102,7 @@ class UdpBackend final : public Backend {
   std::string check_addresses() const;
   std::string measure_interfaces();
   void poll_sources();
+  void send_hints();
   CachedFlow* find_flow(const Route& route);
   bool fill_flow(const Route& route, CachedFlow& cached);
   std::uint8_t traffic_of(const Route& route, core::TrafficClass traffic_class) const;
@@ -506,6 +508,14 @@ void UdpBackend::on_wake() {
     update_links();
     security_.look_after_keys();
   }
+  send_hints();
+}
+
+void UdpBackend::send_hints() {
+  const std::vector<wire::IpAddress> unaware = security_.take_unaware();
+  for (const wire::IpAddress& gid : unaware)
+    send(hint_route(gid, link_up_), core::TrafficClass::kControl, hint_packet(), {});
+  if (!unaware.empty()) flush();
 }
 
 }  // namespace

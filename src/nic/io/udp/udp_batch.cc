@@ -1,8 +1,8 @@
 #include "nic/io/udp/udp_batch.h"
 
-#include <array>
 #include <cstring>
 
+#include "nic/io/security.h"
 #include "wire/codec.h"
 
 namespace mrc::nic {
@@ -139,20 +139,13 @@ bool UdpBatch::append(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Pack
 
 bool UdpBatch::append_sealed(UdpFlow& flow, std::uint8_t traffic_byte, const wire::Packet& packet,
                              wire::PayloadPieces payload, const UdpPacketRules& rules) {
-  const std::size_t payload_length = wire::payload_bytes(payload);
-  const std::uint8_t pad = wire::pad_length(payload_length);
-  const std::size_t bytes = seal::Sealer::sealed_length(header_length(packet), payload_length, pad);
+  const std::size_t bytes = sealed_bytes(packet, wire::payload_bytes(payload));
   if (arena_used_ + bytes > arena_bytes_ || piece_count_ == kMaxPieces) return false;
   const bool joins = rules.may_join && joins_last(flow, traffic_byte, bytes);
   if (!joins && message_count_ == kMaxMessages) return false;
 
-  std::array<std::byte, wire::kMaxTransportHeader> header;
-  wire::Packet padded = packet;
-  padded.bth.pad = pad;
-  const std::size_t header_bytes = wire::build_transport(padded, header, dialect_);
   const std::span<std::byte> out(arena_.get() + arena_used_, bytes);
-  const std::size_t sealed = flow.sealer->seal({header.data(), header_bytes}, payload, pad, out);
-  if (sealed != bytes) return false;
+  if (seal_packet(*flow.sealer, dialect_, packet, payload, out) != bytes) return false;
   if (!joins) start_message(flow, traffic_byte, bytes);
   UdpMessage& message = messages_[message_count_ - 1];
   add_piece(message, out);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "nic/io/security.h"
 #include "nic/io/traffic_class.h"
 #include "nic/io/wire/source_ports.h"
 #include "nic/io/wire/wire_cable.h"
@@ -20,6 +21,7 @@
 #include "os/clock.h"
 #include "os/interfaces.h"
 #include "wire/codec.h"
+#include "wire/datagram_frame.h"
 #include "wire/reader.h"
 
 namespace mrc::nic {
@@ -28,9 +30,11 @@ namespace {
 constexpr std::uint32_t kDefaultPathMtu = 4'096;
 constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr std::size_t kReceiveSlots = 32;
-// In front of and behind a payload at most: a tunnel with a routing header, IPv6, UDP, the headers
-// of a write, ICRC.
-constexpr std::uint32_t kMostHeaders = 40 + 24 + 40 + 8 + 40 + 4;
+// In front of a payload at most: a tunnel with a routing header, IPv6, UDP, the headers of a write.
+constexpr std::uint32_t kMostHeaders = 40 + 24 + 40 + 8 + 40;
+static_assert(wire::kEthernetHeaderLength + kMostHeaders + core::kMaxPathMtu +
+                  seal::kSealOverhead <=
+              kMaxFrameBytes);
 constexpr std::uint32_t kTimerTag = 0xFFFF;
 constexpr std::uint32_t kInterfacesTag = 0xFFFE;
 // What a cable may hold back of ours: long enough for the engine to be away, short enough for
@@ -73,6 +77,8 @@ class WireBackend final : public Backend {
   int wait_descriptor() const override { return epoll_.get(); }
   void on_wake() override;
   const BackendCounters& counters() const override { return counters_; }
+  seal::Stance stance() const override { return security_.stance(); }
+  std::vector<std::string> take_notices() override { return security_.take_notices(); }
 
  private:
   bool shares_port() const { return config_.dialect.processes == wire::Processes::kByQueuePair; }
@@ -89,15 +95,24 @@ class WireBackend final : public Backend {
   void disconnect(unsigned index);
   void advance_cables();
   void check_interfaces();
+  void look_after_security();
   void arm_timer();
   unsigned receive_port(unsigned index, Receiver& receiver, unsigned budget);
-  void take_frame(unsigned index, std::span<const std::byte> frame, Receiver& receiver) const;
+  wire::FrameFormat format_for(std::uint16_t udp_port) const;
+  std::size_t build(const Route& route, core::TrafficClass traffic_class,
+                    const wire::Packet& packet, wire::PayloadPieces payload,
+                    std::span<std::byte> room);
+  DropReason open_plain(std::span<std::byte> frame, wire::FrameHeader& header, Received& received);
+  DropReason open_sealed(std::span<std::byte> frame, wire::FrameHeader& header, Received& received);
+  void take_frame(unsigned index, std::span<std::byte> frame, Receiver& receiver);
 
   node::DeviceConfig config_;
   wire::IpAddress gid_;
   os::Descriptor epoll_;
   os::Descriptor timer_;
   WireProcess process_;
+  Security security_;
+  TimeNs next_look_ = 0;  // at the keys
   WireTunnel tunnel_;
   SourcePorts source_ports_;  // of IPv4
   os::InterfaceWatch interfaces_;
@@ -125,9 +140,8 @@ std::string WireBackend::open() {
            ": payload_check = headers needs the udp back end: frames of this one "
            "have no checksum but the ICRC";
   }
-  if (config_.security != node::SecurityMode::kOff) {
-    return config_.name + ": security = sealed needs the udp back end so far";
-  }
+  std::string trouble = security_.open(config_);
+  if (!trouble.empty()) return trouble;
   if (!process_.take(config_)) {
     return config_.name + ": 256 processes use this cable already, which is the limit";
   }
@@ -149,7 +163,8 @@ std::string WireBackend::measure_interfaces() {
   for (const node::PlaneConfig& plane : config_.planes) {
     const std::uint32_t mtu = plane.wire_path.empty() ? os::interface_mtu(plane.interface) : 0;
     if (mtu == 0) continue;
-    const std::uint32_t fits = mtu > kMostHeaders ? (mtu - kMostHeaders) / 4 * 4 : 0;
+    const std::uint32_t others = kMostHeaders + static_cast<std::uint32_t>(security_.added_bytes());
+    const std::uint32_t fits = mtu > others ? (mtu - others) / 4 * 4 : 0;
     if (fits < wanted) {
       return config_.name + ": packets of " + std::to_string(wanted) + " bytes do not fit " +
              plane.interface + ", whose MTU of " + std::to_string(mtu) + " leaves " +
@@ -291,19 +306,37 @@ void WireBackend::send(const Route& route, core::TrafficClass traffic_class,
     if (room.empty()) send_waiting(static_cast<unsigned>(index));
     if (room.empty()) room = cables_[index]->claim();
   }
-  wire::FrameFormat format;
-  format.dscp = config_.dscp;
-  format.dialect = config_.dialect;
-  format.udp_port = static_cast<std::uint16_t>(config_.udp_port + route.peer.process);
-  std::size_t length = 0;
-  if (!room.empty()) {
-    length = wire::build_frame(format, header_for(route, traffic_class), packet, payload, room);
-  }
+  const std::size_t length = room.empty() ? 0 : build(route, traffic_class, packet, payload, room);
   if (length == 0) {
     ++counters_.send_refused;
     return;
   }
   cables_[index]->commit(length);
+}
+
+wire::FrameFormat WireBackend::format_for(std::uint16_t udp_port) const {
+  wire::FrameFormat format;
+  format.dscp = config_.dscp;
+  format.dialect = config_.dialect;
+  format.udp_port = udp_port;
+  return format;
+}
+
+// Writes the whole frame; 0 if that cannot be.
+std::size_t WireBackend::build(const Route& route, core::TrafficClass traffic_class,
+                               const wire::Packet& packet, wire::PayloadPieces payload,
+                               std::span<std::byte> room) {
+  const wire::FrameFormat format =
+      format_for(static_cast<std::uint16_t>(config_.udp_port + route.peer.process));
+  const wire::FrameHeader header = header_for(route, traffic_class);
+  seal::Sealer* const sealer = security_.sealer(route.peer);
+  if (sealer == nullptr) return wire::build_frame(format, header, packet, payload, room);
+  const std::size_t datagram = sealed_bytes(packet, wire::payload_bytes(payload));
+  const std::size_t before = wire::build_frame_headers(format, header, datagram, room);
+  if (before == 0) return 0;
+  const auto place = room.subspan(before, datagram);
+  const bool sealed = seal_packet(*sealer, config_.dialect, packet, payload, place) == datagram;
+  return sealed ? before + datagram : 0;
 }
 
 void WireBackend::send_waiting(unsigned index) {
@@ -334,26 +367,40 @@ bool WireBackend::is_ours(std::span<const std::byte> transport) const {
          process_of(QpNumber{destination}) == process_number();
 }
 
-void WireBackend::take_frame(unsigned index, std::span<const std::byte> frame,
-                             Receiver& receiver) const {
-  wire::FrameFormat format;
-  format.dscp = config_.dscp;
-  format.dialect = config_.dialect;
-  format.udp_port = receive_port_number();
+DropReason WireBackend::open_plain(std::span<std::byte> frame, wire::FrameHeader& header,
+                                   Received& received) {
   wire::OpenedFrame opened;
-  const DropReason reason = wire::open_frame(format, frame, opened);
+  const DropReason reason = wire::open_frame(format_for(receive_port_number()), frame, opened);
+  header = opened.header;
+  received.transport = opened.transport;
+  received.icrc_good = opened.icrc_good;
+  return reason;
+}
+
+DropReason WireBackend::open_sealed(std::span<std::byte> frame, wire::FrameHeader& header,
+                                    Received& received) {
+  return wire::find_datagram(format_for(receive_port_number()), frame, header, received.transport);
+}
+
+void WireBackend::take_frame(unsigned index, std::span<std::byte> frame, Receiver& receiver) {
+  Received received;
+  wire::FrameHeader header;
+  DropReason reason = security_.seals() ? open_sealed(frame, header, received)
+                                        : open_plain(frame, header, received);
   if (reason == DropReason::kBadUdpPort) return;  // for another process of this host
   if (reason != DropReason::kNone) return receiver.on_dropped(reason);
-  if (shares_port() && !is_ours(opened.transport)) return;
-  if (opened.header.destination != gid_) return receiver.on_dropped(DropReason::kBadIpHeader);
-  Received received;
-  received.gid = opened.header.source;
+  // Of a sealed packet the BTH is in the clear.
+  if (shares_port() && !is_ours(received.transport)) return;
+  if (header.destination != gid_) return receiver.on_dropped(DropReason::kBadIpHeader);
+  received.gid = header.source;
   received.port = static_cast<PortId>(index + 1);
-  received.entropy = opened.header.entropy;
-  received.congestion_experienced = opened.header.ecn == wire::Ecn::kCe;
-  received.trim = trim_state(opened.header.trim);
-  received.icrc_good = opened.icrc_good;
-  received.transport = opened.transport;
+  received.entropy = header.entropy;
+  received.congestion_experienced = header.ecn == wire::Ecn::kCe;
+  received.trim = trim_state(header.trim);
+  const std::size_t at = static_cast<std::size_t>(received.transport.data() - frame.data());
+  const auto datagram = frame.subspan(at, received.transport.size());
+  reason = security_.take(received.gid, datagram, received.trim, received.transport);
+  if (reason != DropReason::kNone) return receiver.on_dropped(reason);
   receiver.on_received(received);
 }
 
@@ -385,7 +432,8 @@ unsigned WireBackend::receive_port(unsigned index, Receiver& receiver, unsigned 
       receiver.on_dropped(DropReason::kTruncated);
       continue;
     }
-    take_frame(index, {buffers_.get() + i * kMaxFrameBytes, headers[i].msg_len}, receiver);
+    const std::span<std::byte> frame(buffers_.get() + i * kMaxFrameBytes, headers[i].msg_len);
+    take_frame(index, frame, receiver);
   }
   counters_.packets_received += frames;
   return frames;
@@ -415,10 +463,23 @@ unsigned WireBackend::receive(Receiver& receiver, unsigned budget) {
   return frames;
 }
 
+void WireBackend::look_after_security() {
+  const TimeNs now = os::monotonic_now();
+  if (now >= next_look_) {
+    next_look_ = now + kSecondNs;
+    security_.look_after_keys();
+  }
+  const std::vector<wire::IpAddress> unaware = security_.take_unaware();
+  for (const wire::IpAddress& gid : unaware)
+    send(hint_route(gid, link_up_), core::TrafficClass::kControl, hint_packet(), {});
+  if (!unaware.empty()) flush();
+}
+
 void WireBackend::on_wake() {
   for (unsigned i = 0; i < cables_.size(); ++i) {
     if (blocked_.contains(static_cast<PortId>(i + 1))) send_waiting(i);
   }
+  look_after_security();
   if (has_interfaces_) return check_interfaces();
   advance_cables();
 }

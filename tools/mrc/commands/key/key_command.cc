@@ -6,6 +6,7 @@
 #include <string>
 
 #include "command.h"
+#include "commands/key/open_capture.h"
 #include "failure.h"
 #include "seal/crypto.h"
 #include "seal/key_file.h"
@@ -24,11 +25,16 @@ class KeyCommand final : public Command {
   void run_new() const;
   void run_check() const;
   void run_rotate() const;
+  void declare_open(CLI::App& app);
+  void run_open() const;
 
   CLI::App* new_ = nullptr;
   CLI::App* check_ = nullptr;
   CLI::App* rotate_ = nullptr;
+  CLI::App* open_ = nullptr;
   std::string file_;
+  std::string capture_;
+  std::string output_;
   bool promote_ = false;
   bool drop_ = false;
 };
@@ -46,8 +52,12 @@ CLI::App* KeyCommand::declare(CLI::App& program) {
       "of the secret, equal on all nodes), and what it is used for; never the key itself.\n"
       "Exit code 2 when the file cannot be read, is open to others, or holds no right key.");
   declare_rotate(*app);
-  for (CLI::App* command : {new_, check_, rotate_})
+  declare_open(*app);
+  for (CLI::App* command : {new_, check_, rotate_, open_})
     command->add_option("file", file_, "Key file")->required();
+  open_->add_option("capture", capture_, "Capture with sealed packets, pcapng or pcap")->required();
+  open_->add_option("output", output_, "The same with these packets opened; a new file")
+      ->required();
   return app;
 }
 
@@ -64,6 +74,15 @@ void KeyCommand::declare_rotate(CLI::App& app) {
       "  3. mrc key rotate --drop FILE      the old key is gone\n"
       "Run each step on one node, then copy FILE to all others (scp -p), and let every process\n"
       "read it. `mrc key check FILE` prints the same on every node then.");
+}
+
+void KeyCommand::declare_open(CLI::App& app) {
+  open_ = app.add_subcommand("open", "Make the sealed packets of a capture readable");
+  open_->footer(
+      "Writes the capture again with each sealed packet as if it had been sent plain, for\n"
+      "Wireshark, `mrc dialect detect` and others. Times and all else stay as they are. OUTPUT\n"
+      "holds what was secret and is readable for its owner alone.\n"
+      "Exit code 1 when there are sealed packets and none of them opens with the keys of FILE.");
 }
 
 const seal::Crypto& load_crypto() {
@@ -118,12 +137,27 @@ void KeyCommand::run_rotate() const {
   }
 }
 
+void KeyCommand::run_open() const {
+  const seal::KeyRing ring(load_crypto(), load_keys(file_));
+  const OpenedCapture counts = open_capture(ring, capture_, output_);
+  if (!counts.damage.empty()) fmt::print(stderr, "mrc key open: {}: {}\n", capture_, counts.damage);
+  if (counts.sealed > 0 && counts.opened == 0) {
+    throw Failure(fmt::format("none of {} sealed packets in {} opens with the keys in {}",
+                              counts.sealed, capture_, file_));
+  }
+  fmt::print("{} frames, {} sealed, {} opened\n", counts.frames, counts.sealed, counts.opened);
+}
+
 ExitCode KeyCommand::run() {
-  const char* name = new_->parsed() ? "new" : check_->parsed() ? "check" : "rotate";
+  const char* name = new_->parsed()      ? "new"
+                     : check_->parsed()  ? "check"
+                     : rotate_->parsed() ? "rotate"
+                                         : "open";
   try {
     if (new_->parsed()) run_new();
     if (check_->parsed()) run_check();
     if (rotate_->parsed()) run_rotate();
+    if (open_->parsed()) run_open();
     return ExitCode::kOk;
   } catch (const Failure& failure) {
     fmt::print(stderr, "mrc key {}: {}\n", name, failure.what());

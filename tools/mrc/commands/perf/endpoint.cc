@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "collective/dialect_check.h"
 #include "failure.h"
 #include "os/errors.h"
 
@@ -84,7 +85,13 @@ Address Endpoint::address() const {
   own.memory_bytes = target_->length;
   own.rkey = target_->rkey;
   own.dialect = device_.dialect();
+  own.security = device_.security();
   return own;
+}
+
+void Endpoint::check_peer(const Address& theirs, const std::string& name) const {
+  collective::check_dialect(device_.dialect(), theirs.dialect, name);
+  device_.check_security(theirs.security, name);
 }
 
 void Endpoint::connect(const Address& peer) {

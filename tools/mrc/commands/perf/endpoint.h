@@ -28,6 +28,7 @@ struct Address {
   std::uint64_t memory_bytes = 0;
   std::uint32_t rkey = 0;
   std::string dialect;  // of the wire; see collective/dialect_check.h
+  std::uint64_t security = 0;  // see openmrc_security.h; 0: from a version that does not say
 };
 
 struct EndpointOptions {
@@ -58,6 +59,8 @@ class Endpoint {
   // The peer writes into `target`; our own writes come from `source`. Both stay until the end.
   void register_memory(std::span<std::byte> target, std::span<std::byte> source);
   Address address() const;
+  // Throws a Failure when the peer would not understand our packets, or we not theirs.
+  void check_peer(const Address& theirs, const std::string& name) const;
   void connect(const Address& peer);
   const Address& peer() const { return peer_; }
 

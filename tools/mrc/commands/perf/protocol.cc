@@ -78,10 +78,10 @@ Plan read_plan(const json& message, const std::string& peer) {
 }
 
 json to_json(const Address& address) {
-  return {{"gid", address.gid},       {"qps", address.qps},
-          {"psn", address.psn},       {"mtu", address.mtu},
-          {"memory", address.memory}, {"memory_bytes", address.memory_bytes},
-          {"rkey", address.rkey},     {"dialect", address.dialect}};
+  return {
+      {"gid", address.gid},   {"qps", address.qps},         {"psn", address.psn},
+      {"mtu", address.mtu},   {"memory", address.memory},   {"memory_bytes", address.memory_bytes},
+      {"rkey", address.rkey}, {"dialect", address.dialect}, {"security", address.security}};
 }
 
 Address read_address(const json& message, const Plan& plan, const std::string& peer) {
@@ -104,6 +104,8 @@ Address read_address(const json& message, const Plan& plan, const std::string& p
   address.memory_bytes = read_number(value, "memory_bytes", UINT64_MAX, peer);
   address.rkey = static_cast<std::uint32_t>(read_number(value, "rkey", UINT32_MAX, peer));
   if (value.contains("dialect")) address.dialect = read_text(value, "dialect", peer);
+  if (value.contains("security"))
+    address.security = read_number(value, "security", UINT64_MAX, peer);
   return address;
 }
 

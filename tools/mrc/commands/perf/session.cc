@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 
-#include "collective/dialect_check.h"
 #include "commands/perf/latency.h"
 #include "commands/perf/memory.h"
 #include "commands/perf/transfer.h"
@@ -96,7 +95,7 @@ void Session::greet() {
   exchange_->send(to_json(Hello{options_.plan, seed, endpoint_->address()}));
   const Address theirs =
       read_answer(exchange_->receive(options_.timeout_s), options_.plan, exchange_->peer());
-  collective::check_dialect(endpoint_->address().dialect, theirs.dialect, exchange_->peer());
+  endpoint_->check_peer(theirs, exchange_->peer());
   endpoint_->connect(theirs);
 }
 
@@ -112,8 +111,7 @@ void Session::be_greeted() {
   options_.plan = hello.plan;
   set_up(hello.seed);
   try {
-    collective::check_dialect(endpoint_->address().dialect, hello.address.dialect,
-                              exchange_->peer());
+    endpoint_->check_peer(hello.address, exchange_->peer());
   } catch (const Failure&) {
     exchange_->send(answer_json(endpoint_->address()));  // the client finds the same
     throw;
