@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "base/prng.h"
 #include "nic/io/security.h"
@@ -69,6 +70,7 @@ class UdpBackend final : public Backend {
   PortMask link_up() const override { return link_up_; }
   PortMask free_ports() const override;
   Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
+  void keep_paths(std::span<const core::EvEntry> needed) override;
   void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override;
   void send_run(const Route& route, core::TrafficClass traffic_class, const wire::Packet& first,
@@ -101,6 +103,7 @@ class UdpBackend final : public Backend {
   std::string check_addresses() const;
   std::string measure_interfaces();
   void poll_sources();
+  void forget_flows();
   CachedFlow* find_flow(const Route& route);
   bool fill_flow(const Route& route, CachedFlow& cached);
   std::uint8_t traffic_of(const Route& route, core::TrafficClass traffic_class) const;
@@ -275,8 +278,7 @@ void UdpBackend::move_plane(unsigned index, const os::InterfaceAddress& to) {
   map_ = PlaneMap(config_);
   if (index == 0) security_.rename(config_.planes[0].address);
   receiver_->forget_sources();
-  for (std::size_t i = 0; i < kFlows; ++i)
-    flows_[i].valid = false;
+  forget_flows();
 }
 
 // What the planes have in common: the largest payload, the lowest rate. An error as text.
@@ -339,6 +341,33 @@ Result<std::uint32_t> UdpBackend::prepare_path(PortId port, std::uint32_t entrop
   const std::size_t index = static_cast<std::size_t>(port) - 1;
   if (index >= planes_.size()) return Status(ErrorCode::kInvalidArgument, "no such port");
   return planes_[index].prepare_path(entropy, used_ports_);
+}
+
+// What waits for room on a plane is lost with its sockets, as on a wire.
+void UdpBackend::keep_paths(std::span<const core::EvEntry> needed) {
+  flush();
+  bool closed = false;
+  for (unsigned i = 0; i < planes_.size(); ++i) {
+    std::set<std::uint32_t> carried;
+    for (const core::EvEntry& path : needed) {
+      if (path.port == static_cast<PortId>(i + 1)) carried.insert(path.entropy);
+    }
+    if (!planes_[i].keep_paths(carried)) continue;
+    if (planes_[i].blocked) transmitter_.drop_kept(i);
+    closed = true;
+  }
+  if (!closed) return;
+  forget_flows();
+  used_ports_.reset();
+  for (UdpPlane& plane : planes_) {
+    for (const UdpPlane::SendSocket& send : plane.send_sockets())
+      used_ports_.set(send.source_port);
+  }
+}
+
+void UdpBackend::forget_flows() {
+  for (std::size_t i = 0; i < kFlows; ++i)
+    flows_[i].valid = false;
 }
 
 bool UdpBackend::fill_flow(const Route& route, CachedFlow& cached) {
