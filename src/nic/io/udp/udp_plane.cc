@@ -20,14 +20,14 @@ int UdpPlane::open(const UdpPlaneOptions& options) {
       os::make_socket_address(config_.address, options.receive_port, scope_), options.shared);
   if (result.error != 0) return result.error;
   options_ = options;
-  receive_ = std::move(result.socket);
+  receive_ = node::node_files::LifeDescriptor(std::move(result.socket));
   return 0;
 }
 
 int UdpPlane::rebind(const wire::IpAddress& address, unsigned prefix_bits) {
   config_.address = address;
   config_.prefix_bits = prefix_bits;
-  receive_.close();
+  receive_ = {};
   for (SendSocket& send : sends_) {
     if (send.source_port == 0) continue;
     send.socket.close();

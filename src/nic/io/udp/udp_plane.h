@@ -11,6 +11,7 @@
 
 #include "nic/io/udp/udp_socket.h"
 #include "node/config.h"
+#include "node/node_state_files.h"
 #include "os/descriptor.h"
 
 namespace mrc::nic {
@@ -82,7 +83,7 @@ class UdpPlane {
   node::PlaneConfig config_;
   UdpPlaneOptions options_;
   unsigned scope_ = 0;
-  os::Descriptor receive_;
+  node::node_files::LifeDescriptor receive_;  // what comes is for the process that made it
   std::vector<SendSocket> sends_;
   unsigned open_sends_ = 0;                                // of these, that somebody has
   std::map<std::uint16_t, std::uint16_t> socket_of_port_;  // wished and real ports -> position
