@@ -5,6 +5,7 @@
 #include "api/handles.h"
 #include "api/verbs_types.h"
 #include "openmrc_dialect.h"
+#include "os/dialect_conflict.h"
 #include "wire/dialect.h"
 
 namespace mrc::api {
@@ -12,18 +13,6 @@ namespace {
 
 const wire::Dialect& dialect_of(const mrc_context& context) {
   return context.device->config().dialect;
-}
-
-void explain(const wire::Dialect& own, const wire::Dialect& theirs, const wire::DialectField& field,
-             char* why, std::size_t size) {
-  const auto there = wire::dialect_value(theirs, field);
-  const auto here = wire::dialect_value(own, field);
-  const auto width = [](std::string_view text) { return static_cast<int>(text.size()); };
-  std::snprintf(why, size,
-                "the peer speaks another dialect: %.*s is \"%.*s\" there and \"%.*s\" here; set "
-                "MRC_DIALECT or [device.NAME.dialect] alike",
-                width(field.name), field.name.data(), width(there.view()), there.view().data(),
-                width(here.view()), here.view().data());
 }
 
 }  // namespace
@@ -52,6 +41,6 @@ MRC_API_EXPORT int openmrc_compare_dialect(mrc_context* context, uint64_t peer_c
   }
   const mrc::wire::DialectField* const field = mrc::wire::first_conflict(own, *theirs);
   if (field == nullptr) return 0;
-  if (size > 0) mrc::api::explain(own, *theirs, *field, why, size);
+  if (size > 0) mrc::os::describe_conflict("the peer", own, *theirs, *field, {why, size});
   return EPROTO;
 }

@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <array>
+
 #include "collective/failure.h"
+#include "os/dialect_conflict.h"
 #include "wire/dialect.h"
 
 namespace mrc::collective {
@@ -26,11 +29,9 @@ void check_dialect(std::string_view own, std::string_view theirs, const std::str
   }
   const wire::DialectField* const field = wire::first_conflict(here.dialect, there.dialect);
   if (field == nullptr) return;
-  throw Failure(
-      fmt::format("{} speaks another dialect: {} is \"{}\" there and \"{}\" here, and both ends "
-                  "must have the same; set MRC_DIALECT or [device.NAME.dialect] alike",
-                  peer, field->name, wire::dialect_value(there.dialect, *field).view(),
-                  wire::dialect_value(here.dialect, *field).view()));
+  std::array<char, 512> line{};
+  os::describe_conflict(peer, here.dialect, there.dialect, *field, line);
+  throw Failure(line.data());
 }
 
 }  // namespace mrc::collective

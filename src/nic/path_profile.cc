@@ -94,6 +94,7 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
   made->node_id = id;
   made->min_active = node.min_active;
   made->srv6 = is_srv6(kind) && node.mode != node::EvMode::kAuto;
+  give_back_unused();  // there is a limit to what the back end can hold
   const unsigned ports = backend_->port_count();
   std::vector<core::EvEntry> entries;
   for (std::size_t i = 0; i < node.evs.size() && entries.size() < kMaxEvsPerQp; ++i) {
@@ -104,10 +105,10 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
     // What was chosen for an EV that stays is its path, with the socket it has.
     const core::EvEntry* chosen =
         free_choice && usable ? usable->entry_at(entries.size(), ev) : nullptr;
-    const std::uint32_t wish =
-        chosen != nullptr ? chosen->entropy : entropy_of(kind, ev.value, dialect_);
-    const bool exactly = !free_choice || chosen != nullptr;
-    if (!usable_port || !choose_path(entries, port, wish, exactly)) {
+    if (chosen != nullptr) {
+      entries.push_back(*chosen);
+    } else if (!usable_port ||
+               !choose_path(entries, port, entropy_of(kind, ev.value, dialect_), !free_choice)) {
       made->unusable.push_back(ev);
       continue;
     }
@@ -118,7 +119,23 @@ PathProfileResult PathProfiles::of_node(const node::NodeSnapshot& snapshot, std:
   if (!profile.ok()) return {nullptr, EINVAL};
   made->profile = std::move(profile).value();
   known = {made, node.evs};
+  made_.push_back(made);
   return {made, 0};
+}
+
+void PathProfiles::give_back_unused() {
+  std::vector<core::EvEntry> needed;
+  const auto need = [&](const core::EvProfile& profile) {
+    for (unsigned i = 0; i < profile.size(); ++i)
+      needed.push_back(profile.entry(EvIndex{static_cast<std::uint16_t>(i)}));
+  };
+  if (own_) need(own_->profile);
+  std::erase_if(made_, [&](const std::weak_ptr<PathProfile>& each) {
+    const std::shared_ptr<PathProfile> used = each.lock();
+    if (used) need(used->profile);
+    return !used;
+  });
+  backend_->keep_paths(needed);
 }
 
 }  // namespace mrc::nic

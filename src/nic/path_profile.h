@@ -59,6 +59,8 @@ class PathProfiles {
   PathProfileResult own();
   // ENOENT: no such profile. EINVAL: not online, or without a path on our ports.
   PathProfileResult of_node(const node::NodeSnapshot& snapshot, std::uint64_t id);
+  // Whatever the back end holds for paths of profiles that nobody has any more.
+  void give_back_unused();
 
  private:
   // A usable entropy no entry has yet, 0 when none was found.
@@ -76,6 +78,7 @@ class PathProfiles {
     std::vector<node::ProfileEv> source;
   };
   std::map<std::uint64_t, Built> built_;
+  std::vector<std::weak_ptr<PathProfile>> made_;  // also those that were replaced and are in use
 };
 
 // The entropy an EV of that kind puts into packets; SRv6 EVs leave it to the sender. Of an EV of 16

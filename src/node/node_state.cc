@@ -283,12 +283,28 @@ int NodeState::add_user(ProfileKind kind, std::uint64_t id) {
   }
 }
 
-void NodeState::remove_user(ProfileKind kind, std::uint64_t id) { impl_->users.remove(kind, id); }
+void NodeState::remove_user(ProfileKind kind, std::uint64_t id) {
+  if (!impl_->users.remove(kind, id) || kind != ProfileKind::kEv) return;
+  if (impl_->owner != getpid()) return;  // a child has our file, not our queue pairs
+  try {
+    impl_->opinions.forget(id);
+  } catch (const std::bad_alloc&) {
+    return;  // what is left is forgotten with the next state, or with the process
+  }
+}
+
+void NodeState::forget_replaced_evs(const NodeSnapshot& now) {
+  impl_->opinions.forget_replaced(now);
+}
+
 bool NodeState::in_use(ProfileKind kind, std::uint64_t id) { return impl_->users.in_use(kind, id); }
 
 void NodeState::publish_ev_state(std::uint64_t profile_id, const ProfileEv& ev,
                                  core::EvState state) {
-  impl_->opinions.publish(profile_id, ev.value, ev.port, state);
+  impl_->opinions.publish(profile_id, ev.value, ev.port, state, [&] {
+    const std::lock_guard lock(impl_->mutex);
+    return has_ev(*impl_->cached, profile_id, ev.value.bytes, ev.port);
+  });
 }
 
 std::vector<NodeState::EvOpinion> NodeState::ev_opinions(std::uint64_t profile_id) {

@@ -138,7 +138,8 @@ class NodeState {
   bool in_use(ProfileKind kind, std::uint64_t id);
 
   // What the queue pairs of this process think of an EV, for queries from any process: the worst
-  // opinion on the node counts. Forgotten when the process dies.
+  // opinion on the node counts. Forgotten when the process dies, when it uses the profile no more,
+  // and when the EV is replaced: of one that the profile has not, nothing is kept.
   void publish_ev_state(std::uint64_t profile_id, const ProfileEv& ev, core::EvState state);
   core::EvState ev_state(std::uint64_t profile_id, const ProfileEv& ev);
   // All EVs of a profile that somebody thinks ill of; one entry each.
@@ -148,6 +149,8 @@ class NodeState {
     core::EvState state = core::EvState::kGood;
   };
   std::vector<EvOpinion> ev_opinions(std::uint64_t profile_id);
+  // To be called with every new state: an EV that comes back later begins anew.
+  void forget_replaced_evs(const NodeSnapshot& now);
 
   // Events go to every listener of the node; a slow listener misses some (counted), nobody waits.
   // Only those that the profile's event mask selects are sent.

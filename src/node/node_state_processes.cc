@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <thread>
 
 #include "wire/icrc.h"
@@ -133,6 +134,15 @@ void read_opinions(int fd, std::uint64_t wanted, std::vector<NodeState::EvOpinio
 
 }  // namespace
 
+bool has_ev(const NodeSnapshot& state, std::uint64_t profile_id,
+            const std::array<std::uint8_t, wire::kEvBytes>& value, PortId port) {
+  const auto profile = state.ev_profiles.find(profile_id);
+  return profile != state.ev_profiles.end() &&
+         std::any_of(
+             profile->second.evs.begin(), profile->second.evs.end(),
+             [&](const ProfileEv& ev) { return ev.port == port && ev.value.bytes == value; });
+}
+
 void ProfileUsers::close(bool ours) {
   const std::lock_guard lock(mutex_);
   for (const auto& [key, use] : uses_) {
@@ -167,12 +177,13 @@ int ProfileUsers::add(ProfileKind kind, std::uint64_t id) {
   return 0;
 }
 
-void ProfileUsers::remove(ProfileKind kind, std::uint64_t id) {
+bool ProfileUsers::remove(ProfileKind kind, std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto use = uses_.find({kind, id});
-  if (use == uses_.end() || --use->second.count > 0) return;
+  if (use == uses_.end() || --use->second.count > 0) return false;
   unlink(use->second.path.c_str());
   uses_.erase(use);
+  return true;
 }
 
 bool ProfileUsers::in_use(ProfileKind kind, std::uint64_t id) const {
@@ -212,24 +223,44 @@ bool EvOpinions::claim_slot(std::uint32_t& position) {
 }
 
 void EvOpinions::publish(std::uint64_t profile_id, const wire::EvValue& value, PortId port,
-                         core::EvState state) {
+                         core::EvState state, const std::function<bool()>& is_known) {
   const std::lock_guard lock(mutex_);
   const Key key{profile_id, port, value.bytes};
   auto slot = slots_.find(key);
   if (slot == slots_.end()) {
-    if (state == core::EvState::kGood) return;
+    if (state == core::EvState::kGood || !is_known()) return;
     std::uint32_t position = 0;
     if (!claim_slot(position)) return;
     slot = slots_.emplace(key, Slot{position, core::EvState::kGood}).first;
   }
-  if (slot->second.state == state) return;
+  if (slot->second.state != state) write(slot, state);
+}
+
+// Returns the one behind it: a slot that says nothing is free.
+EvOpinions::Slots::iterator EvOpinions::write(Slots::iterator slot, core::EvState state) {
+  const auto& [key, kept] = *slot;
   slot->second.state = state;
-  const Record record = make_record(profile_id, value.bytes, port, state);
-  const auto at = static_cast<off_t>(slot->second.position * kRecordBytes);
+  const Record record = make_record(key.profile_id, key.value, key.port, state);
+  const auto at = static_cast<off_t>(kept.position * kRecordBytes);
   const bool written = pwrite(file_.get(), record.data(), record.size(), at) == kRecordBytes;
-  if (state == core::EvState::kGood || !written) {
-    free_.push_back(slot->second.position);
-    slots_.erase(slot);
+  if (state != core::EvState::kGood && written) return std::next(slot);
+  free_.push_back(kept.position);
+  return slots_.erase(slot);
+}
+
+void EvOpinions::forget(std::uint64_t profile_id) {
+  const std::lock_guard lock(mutex_);
+  for (auto slot = slots_.begin(); slot != slots_.end();)
+    slot =
+        slot->first.profile_id == profile_id ? write(slot, core::EvState::kGood) : std::next(slot);
+}
+
+void EvOpinions::forget_replaced(const NodeSnapshot& now) {
+  const std::lock_guard lock(mutex_);
+  for (auto slot = slots_.begin(); slot != slots_.end();) {
+    const Key& key = slot->first;
+    slot = has_ev(now, key.profile_id, key.value, key.port) ? std::next(slot)
+                                                            : write(slot, core::EvState::kGood);
   }
 }
 

@@ -5,8 +5,10 @@
 // Threads: any.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -27,7 +29,8 @@ class ProfileUsers {
   // While somebody withdraws the profile, waits for the end of that, at most kWriterPatienceNs.
   // Whoever looks at the state after this sees what holds as long as the profile is used.
   int add(ProfileKind kind, std::uint64_t id);
-  void remove(ProfileKind kind, std::uint64_t id);
+  // True when nothing of this process uses it any more.
+  bool remove(ProfileKind kind, std::uint64_t id);
   bool in_use(ProfileKind kind, std::uint64_t id) const;
 
   // Says that profiles are about to leave ONLINE, as long as it lives. A user that comes after this
@@ -62,6 +65,9 @@ class ProfileUsers {
   std::map<Key, Use> uses_;
 };
 
+bool has_ev(const NodeSnapshot& state, std::uint64_t profile_id,
+            const std::array<std::uint8_t, wire::kEvBytes>& value, PortId port);
+
 // One file per process with a record for each EV it does not think well of. Records are written in
 // place and carry a checksum, so that a reader notices one that is being written.
 class EvOpinions {
@@ -69,8 +75,11 @@ class EvOpinions {
   explicit EvOpinions(std::string directory) : directory_(std::move(directory)) {}
   void close(bool ours);
 
+  // `is_known` is asked, with the lock held, before anything is said of an EV for the first time.
   void publish(std::uint64_t profile_id, const wire::EvValue& value, PortId port,
-               core::EvState state);
+               core::EvState state, const std::function<bool()>& is_known);
+  void forget(std::uint64_t profile_id);
+  void forget_replaced(const NodeSnapshot& now);
   // The worst opinion of all processes for each EV of the profile that has one.
   std::vector<NodeState::EvOpinion> read(std::uint64_t profile_id) const;
 
@@ -86,13 +95,15 @@ class EvOpinions {
     std::uint32_t position = 0;
     core::EvState state = core::EvState::kGood;
   };
+  using Slots = std::map<Key, Slot>;
   bool claim_slot(std::uint32_t& position);
+  Slots::iterator write(Slots::iterator slot, core::EvState state);
 
   const std::string directory_;
   std::mutex mutex_;
   node_files::LifeDescriptor file_;
   std::string path_;
-  std::map<Key, Slot> slots_;
+  Slots slots_;
   std::vector<std::uint32_t> free_;
   std::uint32_t slot_count_ = 0;
 };

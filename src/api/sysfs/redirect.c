@@ -5,6 +5,7 @@
  *
  * Preloaded, so that it stands before libc. It holds no state but what it has looked up, and calls
  * nothing but libc, since programs call these functions before main() and in children of fork().
+ * Our devices can be read only; the folder must be ours or root's.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,7 +24,22 @@
 
 #define MRC_EXPORT __attribute__((visibility("default")))
 
+/* Without libc, whose stat() is ours here. */
+#ifdef SYS_newfstatat
+#define MRC_FSTATAT SYS_newfstatat
+#else
+#define MRC_FSTATAT SYS_fstatat64
+#endif
+
 static const char class_folder[] = "/sys/class/infiniband";
+
+/* Ours or root's, and nobody else can write to it: as what we preload. */
+static int is_trusted(const char* tree) {
+  struct stat info;
+  if (syscall(MRC_FSTATAT, AT_FDCWD, tree, &info, 0) != 0 || !S_ISDIR(info.st_mode)) return 0;
+  if ((info.st_mode & S_IWOTH) != 0) return 0;
+  return info.st_uid == 0 || info.st_uid == getuid() || info.st_uid == geteuid();
+}
 
 /* The path to ask instead, written to `other`, or the path itself. Keeps errno. */
 static const char* look_up(const char* path, char other[PATH_MAX]) {
@@ -34,53 +50,84 @@ static const char* look_up(const char* path, char other[PATH_MAX]) {
   if (tree == NULL || tree[0] != '/') return path;
   const int before = errno;
   const int written = snprintf(other, PATH_MAX, "%s/class/infiniband%s", tree, path + length);
-  /* A device that is in the tree is there whole: what it does not have does not exist. */
+  /* A device that is in the tree is there whole: what it does not have does not exist. Those of
+   * real cards are links there, and are asked as they are. */
   const char* const name = path + length + (path[length] == '/' ? 1 : 0);
   const size_t rest = strlen(name) - strcspn(name, "/");
   int found = 0;
-  if (written > 0 && written < PATH_MAX) {
+  if (written > 0 && written < PATH_MAX && is_trusted(tree)) {
+    struct stat info;
     char* const end = other + ((size_t)written - rest);
     const char kept = *end;
     *end = '\0';
-    found = syscall(SYS_faccessat, AT_FDCWD, other, F_OK) == 0;
+    found = syscall(MRC_FSTATAT, AT_FDCWD, other, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(info.st_mode);
     *end = kept;
   }
   errno = before;
   return found ? other : path;
 }
 
-/* The function that would be called without us. */
+/* What sysfs says of devices cannot be written, by root neither. Sets errno. */
+static int is_refused(int writes, int is_ours) {
+  if (!writes || !is_ours) return 0;
+  errno = EACCES;
+  return 1;
+}
+
+static int opens_to_write(int flags) {
+  return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
+}
+
+static int mode_writes(const char* mode) {
+  return mode != NULL && (mode[0] == 'w' || mode[0] == 'a' || strchr(mode, '+') != NULL);
+}
+
+/* The function that would be called without us; NULL where libc has none. All of them are looked up
+ * when we are loaded: dlsym() takes a lock, which in a child of fork() somebody may hold who is not
+ * there. Only who calls before that, from a constructor, finds a slot empty. */
+static char missing;
 static void* next(const char* name, void** slot) {
   void* found = __atomic_load_n(slot, __ATOMIC_RELAXED);
   if (found == NULL) {
     found = dlsym(RTLD_NEXT, name);
+    if (found == NULL) found = &missing;
     __atomic_store_n(slot, found, __ATOMIC_RELAXED);
   }
-  return found;
+  return found == &missing ? NULL : found;
 }
 
-/* A function whose argument at the place of `path` is one. */
-#define MRC_REDIRECT(type, name, parameters, failure, ...)           \
-  MRC_EXPORT type name parameters;                                   \
-  type name parameters {                                             \
-    static void* slot;                                               \
-    char other[PATH_MAX];                                            \
-    type(*real) parameters = (type(*) parameters)next(#name, &slot); \
-    if (real == NULL) {                                              \
-      errno = ENOSYS;                                                \
-      return failure;                                                \
-    }                                                                \
-    return real(__VA_ARGS__);                                        \
+#define MRC_SLOT(name)      \
+  static void* slot_##name; \
+  __attribute__((constructor)) static void find_##name(void) { next(#name, &slot_##name); }
+
+/* A function whose argument at the place of `path` is one; `writes` when it would change a file. */
+#define MRC_REDIRECT_TO(writes, type, name, parameters, failure, ...)       \
+  MRC_SLOT(name)                                                            \
+  MRC_EXPORT type name parameters;                                          \
+  type name parameters {                                                    \
+    char other[PATH_MAX];                                                   \
+    type(*real) parameters = (type(*) parameters)next(#name, &slot_##name); \
+    const char* const found = look_up(path, other);                         \
+    if (is_refused(writes, found == other)) return failure;                 \
+    if (real == NULL) {                                                     \
+      errno = ENOSYS;                                                       \
+      return failure;                                                       \
+    }                                                                       \
+    return real(__VA_ARGS__);                                               \
   }
+#define MRC_REDIRECT(...) MRC_REDIRECT_TO(0, __VA_ARGS__)
+#define MRC_PATH found
 
-#define MRC_PATH look_up(path, other)
-
-MRC_REDIRECT(FILE*, fopen, (const char* path, const char* mode), NULL, MRC_PATH, mode)
-MRC_REDIRECT(FILE*, fopen64, (const char* path, const char* mode), NULL, MRC_PATH, mode)
+MRC_REDIRECT_TO(mode_writes(mode), FILE*, fopen, (const char* path, const char* mode), NULL,
+                MRC_PATH, mode)
+MRC_REDIRECT_TO(mode_writes(mode), FILE*, fopen64, (const char* path, const char* mode), NULL,
+                MRC_PATH, mode)
 MRC_REDIRECT(DIR*, opendir, (const char* path), NULL, MRC_PATH)
-MRC_REDIRECT(int, access, (const char* path, int mode), -1, MRC_PATH, mode)
-MRC_REDIRECT(int, faccessat, (int folder, const char* path, int mode, int flags), -1, folder,
-             MRC_PATH, mode, flags)
+MRC_REDIRECT_TO((mode & W_OK) != 0, int, access, (const char* path, int mode), -1, MRC_PATH, mode)
+MRC_REDIRECT_TO((mode & W_OK) != 0, int, faccessat,
+                (int folder, const char* path, int mode, int flags), -1, folder, MRC_PATH, mode,
+                flags)
 MRC_REDIRECT(int, stat, (const char* path, struct stat* out), -1, MRC_PATH, out)
 MRC_REDIRECT(int, lstat, (const char* path, struct stat* out), -1, MRC_PATH, out)
 MRC_REDIRECT(int, stat64, (const char* path, struct stat64* out), -1, MRC_PATH, out)
@@ -120,12 +167,14 @@ MRC_REDIRECT(ssize_t, __readlink_chk, (const char* path, char* out, size_t size,
              MRC_PATH, out, size, room)
 MRC_REDIRECT(char*, __realpath_chk, (const char* path, char* out, size_t room), NULL, MRC_PATH, out,
              room)
-MRC_REDIRECT(int, __open_2, (const char* path, int flags), -1, MRC_PATH, flags)
-MRC_REDIRECT(int, __open64_2, (const char* path, int flags), -1, MRC_PATH, flags)
-MRC_REDIRECT(int, __openat_2, (int folder, const char* path, int flags), -1, folder, MRC_PATH,
-             flags)
-MRC_REDIRECT(int, __openat64_2, (int folder, const char* path, int flags), -1, folder, MRC_PATH,
-             flags)
+MRC_REDIRECT_TO(opens_to_write(flags), int, __open_2, (const char* path, int flags), -1, MRC_PATH,
+                flags)
+MRC_REDIRECT_TO(opens_to_write(flags), int, __open64_2, (const char* path, int flags), -1, MRC_PATH,
+                flags)
+MRC_REDIRECT_TO(opens_to_write(flags), int, __openat_2, (int folder, const char* path, int flags),
+                -1, folder, MRC_PATH, flags)
+MRC_REDIRECT_TO(opens_to_write(flags), int, __openat64_2, (int folder, const char* path, int flags),
+                -1, folder, MRC_PATH, flags)
 
 /* The mode is only there when a file may be made; read otherwise it is garbage that nobody uses. */
 #define MRC_MODE(mode, flags)                     \
@@ -137,25 +186,30 @@ MRC_REDIRECT(int, __openat64_2, (int folder, const char* path, int flags), -1, f
     va_end(rest);                                 \
   }
 
-#define MRC_OPEN(name)                                                                       \
-  MRC_EXPORT int name(const char* path, int flags, ...);                                     \
-  int name(const char* path, int flags, ...) {                                               \
-    static void* slot;                                                                       \
-    char other[PATH_MAX];                                                                    \
-    MRC_MODE(mode, flags)                                                                    \
-    int (*real)(const char*, int, ...) = (int (*)(const char*, int, ...))next(#name, &slot); \
-    return real(look_up(path, other), flags, mode);                                          \
+#define MRC_OPEN(name)                                                \
+  MRC_SLOT(name)                                                      \
+  MRC_EXPORT int name(const char* path, int flags, ...);              \
+  int name(const char* path, int flags, ...) {                        \
+    char other[PATH_MAX];                                             \
+    MRC_MODE(mode, flags)                                             \
+    int (*real)(const char*, int, ...) =                              \
+        (int (*)(const char*, int, ...))next(#name, &slot_##name);    \
+    const char* const found = look_up(path, other);                   \
+    if (is_refused(opens_to_write(flags), found == other)) return -1; \
+    return real(found, flags, mode);                                  \
   }
 
-#define MRC_OPENAT(name)                                             \
-  MRC_EXPORT int name(int folder, const char* path, int flags, ...); \
-  int name(int folder, const char* path, int flags, ...) {           \
-    static void* slot;                                               \
-    char other[PATH_MAX];                                            \
-    MRC_MODE(mode, flags)                                            \
-    int (*real)(int, const char*, int, ...) =                        \
-        (int (*)(int, const char*, int, ...))next(#name, &slot);     \
-    return real(folder, look_up(path, other), flags, mode);          \
+#define MRC_OPENAT(name)                                                \
+  MRC_SLOT(name)                                                        \
+  MRC_EXPORT int name(int folder, const char* path, int flags, ...);    \
+  int name(int folder, const char* path, int flags, ...) {              \
+    char other[PATH_MAX];                                               \
+    MRC_MODE(mode, flags)                                               \
+    int (*real)(int, const char*, int, ...) =                           \
+        (int (*)(int, const char*, int, ...))next(#name, &slot_##name); \
+    const char* const found = look_up(path, other);                     \
+    if (is_refused(opens_to_write(flags), found == other)) return -1;   \
+    return real(folder, found, flags, mode);                            \
   }
 
 MRC_OPEN(open)

@@ -88,6 +88,8 @@ void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
     const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
     if (found != snapshot.ev_profiles.end()) deny_paths(state_, qp, found->second);
   });
+  made.clear();
+  path_profiles().give_back_unused();
   state_.more_work = true;
 }
 

@@ -147,6 +147,7 @@ void Engine::read_node_state() {
       const EngineGuard guard(*engine);
       engine->apply_node_state(*snapshot);
     }
+    group_.node->forget_replaced_evs(*snapshot);
     if (!group_.node->is_behind()) return;
   } catch (const std::bad_alloc&) {
     // As with a file that cannot be read now.

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "core/endpoint.h"
+#include "core/ev_profile.h"
 #include "core/tx_packet.h"
 #include "node/config.h"
 #include "seal/stance.h"
@@ -117,6 +118,9 @@ class Backend {
   // Makes a path usable and says which entropy its packets will carry on the wire, which may differ
   // from the one wished for (a source port that is not ours to use). Called at set-up only.
   virtual Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) = 0;
+  // Of all paths that were prepared only these are needed from now on, by the entropies that their
+  // packets carry: what the others hold, a socket each for one, is given back.
+  virtual void keep_paths(std::span<const core::EvEntry> /*needed*/) {}
 
   // Queues a packet. `payload` points into the program's memory, which must be there, and is read
   // not later than flush().

@@ -229,6 +229,64 @@ class Capture:
         self.socket.close()
 
 
+class Cables:
+    """The far ends of a device's cables: a switch that gives every frame back, and notes the ways
+    that data took: cable, flow label and UDP source port, which is all that carries an EV."""
+
+    DATA = 512  # bytes and more; answers are shorter
+
+    def __init__(self, folder, count):
+        self.paths, self.ended = set(), False
+        self.names = [str(pathlib.Path(folder, f"cable{i}")) for i in range(count)]
+        self.threads, self.listeners = [], []
+        for index, name in enumerate(self.names):
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            listener.bind(name)
+            listener.listen(1)
+            listener.settimeout(0.2)
+            self.listeners.append(listener)
+            self.threads.append(threading.Thread(target=self.run, args=(index, listener)))
+
+    def run(self, index, listener):
+        while not self.ended:
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                cable, _ = listener.accept()
+                with cable:
+                    cable.settimeout(0.2)
+                    self.give_back(index, cable)
+
+    def give_back(self, index, cable):
+        """Until the device pulls the plug."""
+        while not self.ended:
+            with contextlib.suppress(TimeoutError):
+                frame = cable.recv(16384)
+                if not frame:
+                    return
+                self.look(index, frame)
+                cable.send(frame)
+
+    def look(self, index, frame):
+        packet = frame[14:]  # Ethernet
+        if len(packet) < self.DATA:
+            return
+        is_v4 = packet[0] >> 4 == 4
+        label = 0 if is_v4 else int.from_bytes(packet[0:4], "big") & 0xFFFFF
+        source, = struct.unpack_from("!H", packet, (packet[0] & 15) * 4 if is_v4 else 40)
+        self.paths.add((index, label, source))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+        for thread in self.threads:
+            thread.join()
+        for listener in self.listeners:
+            listener.close()
+
+
 class Transfer(Node):
     """Another process writes while the device is controlled."""
 
@@ -299,20 +357,43 @@ class Transfer(Node):
             sent = self.ports(process)
             self.assertTrue(all(count > 0 for count in sent), sent)
 
-    def test_OcpsGeneratedProfileHasAPathOnTheWireForEachEv(self):
+    def make_ocps_generated_profile(self, count):
         """Fields of 8, 4 and 4 bits: all of it in the half of the EV that IPv4 does not carry."""
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        count = min(1024, most // 4 - 64)  # each path is a socket, a quarter is for them
         self.must("format", "create", "13", "--mode", "stev", "--widths", "8,4,4")
         self.must("ev", "create", "1", "--mode", "generated", "--format", "13", "--count",
                   str(count), "--field", "8:0:0xff", "--field", "4:0:0xf", "--field", "4:0:0xf")
-        with Capture(int(self.environment["MRC_PORT"])) as capture, self.transfer("1") as process:
+
+    def see_paths(self, capture, count):
+        """Writes until the capture has as many ways as were generated, and never has more."""
+        with capture, self.transfer("1") as process:
             for _ in range(200):
                 self.assertEqual(self.ask(process, "write 16"), ["written", "16"])
                 if len(capture.paths) >= count:
                     break
             self.assertEqual(len(capture.paths), count)
+
+    def test_OcpsGeneratedProfileHasAPathOnTheWireForEachEv(self):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        count = min(1024, most // 4 - 64)  # each path is a socket, a quarter is for them
+        self.make_ocps_generated_profile(count)
+        self.see_paths(Capture(int(self.environment["MRC_PORT"])), count)
+
+    def see_paths_on_cables(self, network):
+        cables = Cables(self.folder, 4)
+        planes = ", ".join(f'{{ address = "{network}", wire = "{name}" }}' for name in cables.names)
+        config = pathlib.Path(self.folder, "wire.toml")
+        config.write_text(f'[device.mrc0]\nbackend = "wire"\nplane = [{planes}]\n',
+                          encoding="utf-8")
+        self.environment["MRC_CONFIG"] = str(config)
+        self.make_ocps_generated_profile(1024)
+        self.see_paths(cables, 1024)
+
+    def test_OcpsGeneratedProfileHasAPathOnCablesForEachEv(self):
+        self.see_paths_on_cables("fc00::1/64")
+
+    def test_OcpsGeneratedProfileHasAPathOnCablesForEachEvWithoutFlowLabels(self):
+        self.see_paths_on_cables("10.0.0.1/24")
 
     def test_ProfilesInUseStayUntilTheirProcessIsGone(self):
         self.make_profile()

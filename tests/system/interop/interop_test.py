@@ -107,6 +107,50 @@ def test_sysfs_shows_our_devices_under_run_only(setup):
     assert len(trees) == 1, f"the second run uses the first one's: {trees}"
 
 
+def test_sysfs_of_our_devices_is_read_only(setup):
+    program = setup.build("-libverbs", "-lnv_mrc")
+    assert setup.under_run(program, "writing").splitlines() == [
+        "write EACCES EACCES EACCES", "stream EACCES EACCES EACCES done", "make EACCES",
+        "may EACCES", "elsewhere done"]
+    gids = list(setup.folder.glob("mrc0/sysfs-*/class/infiniband/mrc0/ports/1/gids/0"))
+    assert len(gids) == 1 and gids[0].read_text(encoding="ascii") != "", gids
+
+
+def test_sysfs_of_somebody_else_is_not_believed(setup):
+    """A folder in /tmp that another user was there to make first, or may write to."""
+    if os.geteuid() != 0:
+        programs.skip("needs root, to make folders of others")
+    program = setup.build("-libverbs", "-lnv_mrc")
+    settings = dict(line.removeprefix("export ").split("=", 1)
+                    for line in setup.under_run("--print").splitlines())
+    variables = {name: value.strip("'") for name, value in settings.items()}
+    tree = variables["MRC_SYSFS_DIR"]
+    assert "device: mrc0" in setup.run(program, "sysfs", **variables)
+    os.chown(tree, 12345, 12345)
+    assert "device: mrc0" not in setup.run(program, "sysfs", **variables)
+    assert "device: mrc0" in setup.under_run(program, "sysfs"), "makes one of its own beside it"
+    os.chown(tree, 0, 0)
+    os.chmod(tree, 0o777)
+    assert "device: mrc0" not in setup.run(program, "sysfs", **variables)
+
+
+def test_sysfs_looks_nothing_up_in_a_child(setup):
+    """dlsym() takes a lock that another thread of the parent may have held. The dynamic linker
+    tells what it looks up and for whom."""
+    program = setup.build("-libverbs", "-lnv_mrc")
+    log = setup.folder / "linker"
+    text = setup.under_run(program, "child", LD_BIND_NOW="1", LD_DEBUG="symbols",
+                           LD_DEBUG_OUTPUT=str(log))
+    _, pid, status = text.split()
+    assert status == "0", text
+    told = "".join(file.read_text(encoding="utf-8", errors="replace")
+                   for file in setup.folder.glob("linker.*"))
+    assert "symbol=opendir;" in told, "the linker tells nothing"
+    late = [line for line in told.splitlines()
+            if line.split(":", 1)[0].strip() == pid and "symbol=" in line]
+    assert not late, late
+
+
 def test_variables_name_libraries_that_have_what_is_looked_up(setup):
     program = setup.build("-libverbs", "-lnv_mrc")
     for variable, names in (("VMRC_LIBMRC_SO", SHIM_MRC), ("VMRC_LIBIBVERBS_SO", SHIM_VERBS),

@@ -2,7 +2,7 @@
  * the older names, sysfs, functions of libmlx5 without that library. interop_test.py builds it
  * against the compat prefix, in several ways, and reads what it prints.
  *
- * Usage: stranger devices | stranger sysfs | stranger symbols VARIABLE PREFIX NAME@VERSION...
+ * Usage: stranger devices|sysfs|writing|child, or stranger symbols VARIABLE PREFIX NAME@VERSION...
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int failed(const char* what) {
@@ -81,6 +83,54 @@ static int sysfs(void) {
   return 0;
 }
 
+static const char* name_of_error(int failed) { return failed ? strerrorname_np(errno) : "done"; }
+
+static const char* try_open(const char* path, int flags) {
+  const int fd = open(path, flags, 0600);
+  const char* const outcome = name_of_error(fd < 0);
+  if (fd >= 0) close(fd);
+  return outcome;
+}
+
+static const char* try_fopen(const char* path, const char* mode) {
+  FILE* file = fopen(path, mode);
+  const char* const outcome = name_of_error(file == NULL);
+  if (file != NULL) fclose(file);
+  return outcome;
+}
+
+/* What sysfs says of a device cannot be written. */
+static int writing(void) {
+  static const char gid[] = "/sys/class/infiniband/mrc0/ports/1/gids/0";
+  printf("write %s %s %s\n", try_open(gid, O_WRONLY), try_open(gid, O_RDWR),
+         try_open(gid, O_RDONLY | O_TRUNC));
+  printf("stream %s %s %s %s\n", try_fopen(gid, "w"), try_fopen(gid, "a"), try_fopen(gid, "r+"),
+         try_fopen(gid, "r"));
+  printf("make %s\n", try_open("/sys/class/infiniband/mrc0/mine", O_CREAT | O_RDONLY));
+  printf("may %s\n", name_of_error(access(gid, W_OK) != 0));
+  printf("elsewhere %s\n", try_open("/dev/null", O_WRONLY));
+  return 0;
+}
+
+/* In a child, where another thread may have held any lock when fork() was called. */
+static int child(void) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    char link[PATH_MAX];
+    struct stat info;
+    DIR* folder = opendir("/sys/class/infiniband");
+    if (folder != NULL) closedir(folder);
+    const int bad = stat("/sys/class/infiniband/mrc0", &info) != 0 ||
+                    access("/sys/class/infiniband/mrc0/node_type", R_OK) != 0 ||
+                    readlink("/sys/class/infiniband/mrc0/device", link, sizeof link) < 0;
+    _exit(bad || strcmp(try_open("/sys/class/infiniband/mrc0/node_type", O_RDONLY), "done") != 0);
+  }
+  int status = 1;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) return failed("child");
+  printf("child %d %d\n", (int)pid, status);
+  return 0;
+}
+
 /* Opens the library that a variable names and looks functions up as shims do. */
 static int symbols(const char* variable, int count, char** names) {
   const char* file = getenv(variable);
@@ -104,6 +154,8 @@ int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "devices") == 0) return devices();
   if (strcmp(what, "sysfs") == 0) return sysfs();
+  if (strcmp(what, "writing") == 0) return writing();
+  if (strcmp(what, "child") == 0) return child();
   if (strcmp(what, "symbols") == 0 && argc > 2) return symbols(argv[2], argc - 3, argv + 3);
   return failed("usage");
 }

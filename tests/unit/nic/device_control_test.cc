@@ -279,6 +279,35 @@ TEST_F(DeviceControl, ABadPathIsToldToListeners) {
   EXPECT_EQ(event.ev.port, PortId{2});
 }
 
+TEST_F(DeviceControl, AReplacedPathThatComesBackIsNotThoughtIllOf) {
+  add_profile(*a.device);
+  a.make_qp();
+  b.make_qp();
+  ASSERT_EQ(a.qp->to_init({.ev_profile = kProfile, .has_ev_profile = true}), 0);
+  connect(a, b);
+  Arena from(*a.device, a.domain, 1 << 20);
+  Arena to(*b.device, b.domain, 1 << 20);
+  LoopNet::FilterScope filter(
+      *net, [&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });
+  ASSERT_EQ(a.post(write(from, to, from.size())), 0);
+  ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  filter.end();
+  node::NodeState& node = a.device->node();
+  ASSERT_TRUE(eventually([&] { return node.ev_opinions(kProfile).size() == 1; }));
+  const auto put = [&](std::uint8_t value) {
+    ASSERT_EQ(node.update([&](node::NodeSnapshot& s) {
+      s.ev_profiles[kProfile].evs[5].value.bytes[3] = value;
+      return 0;
+    }),
+              0);
+    EXPECT_TRUE(eventually([&] { return a.qp->report().paths[5].entropy == entropy(value); }));
+  };
+  put(100);
+  EXPECT_TRUE(eventually([&] { return node.ev_opinions(kProfile).empty(); }));
+  put(5);
+  EXPECT_TRUE(node.ev_opinions(kProfile).empty());
+}
+
 TEST_F(DeviceControl, ProbesAnswerWithTheirRoundTrip) {
   std::vector<EndpointRequest> requests;
   for (std::uint16_t i = 0; i < 8; ++i) {

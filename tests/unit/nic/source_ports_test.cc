@@ -25,5 +25,17 @@ TEST(SourcePorts, EvsThatDifferInAnyBitHaveDifferentPorts) {
   EXPECT_TRUE(seen.contains(shared)) << "there are no more";
 }
 
+// A controller may replace EVs for ever.
+TEST(SourcePorts, PortsOfEvsThatWentAreThereForOthers) {
+  SourcePorts ports;
+  ports.of(0x1111'2222);
+  for (std::uint32_t i = 0; i < 65'535; ++i)
+    ports.of(i << 16 | 0x3333);
+  ports.keep({0x2222});
+  EXPECT_EQ(ports.of(0x1111'2222), 0x2222) << "kept";
+  EXPECT_EQ(ports.of(0x7777'4444), 0x4444);
+  EXPECT_NE(ports.of(0x7777'2222), 0x2222) << "is taken";
+}
+
 }  // namespace
 }  // namespace mrc::nic

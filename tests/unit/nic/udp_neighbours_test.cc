@@ -5,6 +5,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <map>
 
@@ -169,6 +171,137 @@ TEST_F(UdpNeighboursTest, WhoDoesNotShareKeepsThePort) {
             std::string::npos)
       << refused.error;
   EXPECT_NE(refused.error.find("processes = \"udp_port\""), std::string::npos);
+}
+
+// A child that was forked and stays when its parent ends. Gone with this.
+class Orphan {
+ public:
+  Orphan() {
+    std::array<int, 2> runs{};
+    EXPECT_EQ(::pipe(runs.data()), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      if (::write(runs[1], "", 1) != 1) ::_exit(1);
+      for (;;)
+        ::pause();
+    }
+    char any = 0;
+    EXPECT_EQ(::read(runs[0], &any, 1), 1);  // it has left what it does not keep
+    ::close(runs[0]);
+    ::close(runs[1]);
+  }
+  ~Orphan() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  Orphan(const Orphan&) = delete;
+  Orphan& operator=(const Orphan&) = delete;
+
+ private:
+  pid_t child_ = -1;
+};
+
+TEST_F(UdpNeighboursTest, AChildThatStaysKeepsNeitherNumberNorPackets) {
+  auto first = host();
+  const auto second = host();
+  Received got;
+  send(0, 1);
+  send(1, 2);
+  peer->flush();
+  collect_all({{0, first.get()}, {1, second.get()}}, got, 2);  // they know each other
+  const Orphan orphan;
+  first.reset();
+  const auto third = host();
+  ASSERT_EQ(third->process_number(), 0);
+  got.clear();
+  for (std::uint32_t i = 0; i < 40; ++i)
+    send(i % 2, i);
+  peer->flush();
+  collect_all({{0, third.get()}, {1, second.get()}}, got, 40);
+  EXPECT_EQ(got[0].arrived.size(), 20U);
+  EXPECT_EQ(got[1].arrived.size(), 20U);
+}
+
+TEST_F(UdpNeighboursTest, AChildThatStaysKeepsNoPort) {
+  node::DeviceConfig config = card_device(3);
+  config.dialect = wire::kOpenMrc;
+  auto first = must_open(config);
+  const Orphan orphan;
+  first.reset();
+  EXPECT_EQ(must_open(config)->process_number(), 0);
+}
+
+// Under load a plane is never empty at the end of a turn.
+TEST_F(UdpNeighboursTest, WhatIsHandedOnDoesNotWaitForPlanesToBeEmpty) {
+  const auto first = host();
+  const auto second = host();
+  send(0, 1);
+  peer->flush();
+  Collector unused;
+  ASSERT_TRUE(collect(*first, unused, 1));
+  // News about ports comes to one of them and is handed to the other.
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    send(0, i % 64);
+    send(1, i % 64);
+  }
+  send_endpoint(wire::Opcode::kEndpointRequest,
+                wire::EndpointRequest{.op = wire::EndpointOp::kPortStatusUpdate});
+  const auto news_in = [](const Collector& all) {
+    return std::ranges::count_if(all.arrived, [](const Arrived& one) {
+      return static_cast<wire::Opcode>(one.transport[0]) == wire::Opcode::kEndpointRequest;
+    });
+  };
+  // Whoever got it from the network has it behind 200 others and hands it on then.
+  Collector at_first;
+  Collector at_second;
+  while (news_in(at_first) + news_in(at_second) == 0) {
+    if (news_in(at_second) == 0) first->receive(at_first, 8);
+    if (news_in(at_first) == 0) second->receive(at_second, 8);
+  }
+  const bool first_had_it = news_in(at_first) > 0;
+  Backend& other = first_had_it ? *second : *first;
+  Collector& at_other = first_had_it ? at_second : at_first;
+  const unsigned number = first_had_it ? 1 : 0;
+  for (std::uint32_t i = 0; i < 200; ++i)
+    send(number, i % 64);
+  peer->flush();
+  for (unsigned turn = 0; turn < 10 && news_in(at_other) == 0; ++turn)
+    other.receive(at_other, 8);
+  EXPECT_EQ(news_in(at_other), 1) << "behind 200 others that came after it";
+}
+
+// A plane that follows its interface: whoever comes later looks for us at the new address.
+TEST_F(UdpNeighboursTest, ANumberFollowsTheAddressOfItsPlane) {
+  UdpNeighbours here;
+  ASSERT_EQ(here.claim(card_device(4)), 0);
+  ASSERT_TRUE(here.follow(card_device(5)));
+  UdpNeighbours newcomer;
+  EXPECT_EQ(newcomer.claim(card_device(5)), 1);
+  UdpNeighbours where_it_was;
+  EXPECT_EQ(where_it_was.claim(card_device(4)), 0);
+  EXPECT_FALSE(where_it_was.follow(card_device(5))) << "the number is taken there";
+}
+
+TEST_F(UdpNeighboursTest, NumbersThatStrangersHoldAreTold) {
+  std::vector<os::Descriptor> squatters;
+  const std::string prefix =
+      "mrc-udp-" + std::string(wire::format_address(private_address(0, 6)).view()) + "-4791-";
+  for (unsigned number = 0; number < 256; ++number) {
+    os::Descriptor& squatter = squatters.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET, 0));
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    const std::string name = prefix + std::to_string(number);
+    std::memcpy(at.sun_path + 1, name.data(), name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const void* const untyped = &at;
+    ASSERT_EQ(::bind(squatter.get(), static_cast<const sockaddr*>(untyped), length), 0);
+  }
+  const BackendResult refused = open_backend(card_device(6));
+  EXPECT_EQ(refused.backend, nullptr);
+  EXPECT_NE(refused.error.find("256 processes can share a device, but programs of other users hold "
+                               "256 of them"),
+            std::string::npos)
+      << refused.error;
 }
 
 // Whoever may not bind the port may not hand us packets either.

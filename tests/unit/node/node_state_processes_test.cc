@@ -192,6 +192,41 @@ TEST_F(NodeStateProcesses, TheWorstOpinionOfAllProcessesCounts) {
   EXPECT_EQ(state_->ev_state(1, ev(1)), EvState::kAssumedBad);
 }
 
+TEST_F(NodeStateProcesses, AnEvThatComesBackBeginsAnew) {
+  const ProfileEv first = ev(0);
+  ProfileEv other = first;
+  other.value.bytes[0] ^= 0x80;
+  const auto replace_first = [&](const ProfileEv& by) {
+    EXPECT_EQ(state_->update([&](NodeSnapshot& s) {
+      s.ev_profiles[1].evs[0] = by;
+      return 0;
+    }),
+              0);
+    state_->forget_replaced_evs(*state_->snapshot());
+  };
+  state_->publish_ev_state(1, first, EvState::kAssumedBad);
+  state_->publish_ev_state(1, ev(1), EvState::kAssumedBad);
+  replace_first(other);
+  EXPECT_EQ(state_->ev_opinions(1).size(), 1u) << "of the one that was not replaced";
+  state_->publish_ev_state(1, first, EvState::kAssumedBad);  // news that is late
+  EXPECT_EQ(state_->ev_opinions(1).size(), 1u);
+  replace_first(first);
+  EXPECT_EQ(state_->ev_state(1, ev(0)), EvState::kGood);
+  EXPECT_EQ(state_->ev_state(1, ev(1)), EvState::kAssumedBad);
+}
+
+TEST_F(NodeStateProcesses, WhoUsesAProfileNoMoreHasNoOpinionOfIt) {
+  ASSERT_EQ(state_->add_user(ProfileKind::kEv, 1), 0);
+  ASSERT_EQ(state_->add_user(ProfileKind::kEv, 1), 0);
+  state_->publish_ev_state(1, ev(0), EvState::kAssumedBad);
+  state_->publish_ev_state(2, state_->snapshot()->ev_profiles.at(2).evs[0], EvState::kAssumedBad);
+  state_->remove_user(ProfileKind::kEv, 1);
+  EXPECT_EQ(state_->ev_opinions(1).size(), 1u) << "there is another";
+  state_->remove_user(ProfileKind::kEv, 1);
+  EXPECT_EQ(state_->ev_opinions(1).size(), 0u);
+  EXPECT_EQ(state_->ev_opinions(2).size(), 1u);
+}
+
 TEST_F(NodeStateProcesses, OpinionsThatChangeAllTheTimeTakeNoMoreRoom) {
   for (unsigned i = 0; i < 10'000; ++i)
     state_->publish_ev_state(1, ev(i % 4), i % 3 == 0 ? EvState::kAssumedBad : EvState::kGood);

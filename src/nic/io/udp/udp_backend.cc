@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "base/prng.h"
 #include "nic/io/security.h"
@@ -32,6 +33,8 @@ constexpr std::uint32_t kUnknownMtu = 1'500;
 constexpr std::uint64_t kDefaultBitsPerSecond = 100'000'000'000;
 constexpr unsigned kMaxSendSockets = 2'048;
 constexpr unsigned kHandedOver = 31;  // above all planes: what neighbours have for us
+constexpr std::uint32_t kHandedOverBit = 1U << kHandedOver;
+constexpr unsigned kMaxTurns = 8;  // without a look at who has something, under load
 static_assert(kHandedOver >= kMaxPorts);
 // Headers of the longest write, in front of its payload.
 constexpr std::uint32_t kWriteHeaders = wire::kBthLength + wire::kMethLength + wire::kTsethLength +
@@ -69,6 +72,7 @@ class UdpBackend final : public Backend {
   PortMask link_up() const override { return link_up_; }
   PortMask free_ports() const override;
   Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
+  void keep_paths(std::span<const core::EvEntry> needed) override;
   void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override;
   void send_run(const Route& route, core::TrafficClass traffic_class, const wire::Packet& first,
@@ -80,7 +84,7 @@ class UdpBackend final : public Backend {
   void on_wake() override;
   const BackendCounters& counters() const override { return counters_; }
   seal::Stance stance() const override { return security_.stance(); }
-  std::vector<std::string> take_notices() override { return security_.take_notices(); }
+  std::vector<std::string> take_notices() override;
 
  private:
   struct CachedFlow {
@@ -93,6 +97,7 @@ class UdpBackend final : public Backend {
 
   bool shares_port() const { return config_.dialect.processes == wire::Processes::kByQueuePair; }
   std::string bind_shared_port();
+  std::string number_is_taken() const;
   std::string bind_process_number();
   int try_process_number(unsigned number);
   bool watch(int descriptor, EpollSource source, unsigned plane);
@@ -103,6 +108,7 @@ class UdpBackend final : public Backend {
   std::string measure_interfaces();
   void poll_sources();
   void send_hints();
+  void forget_flows();
   CachedFlow* find_flow(const Route& route);
   bool fill_flow(const Route& route, CachedFlow& cached);
   std::uint8_t traffic_of(const Route& route, core::TrafficClass traffic_class) const;
@@ -127,10 +133,14 @@ class UdpBackend final : public Backend {
     std::uint64_t bits_per_second = 0;
   } common_;  // what all planes can do
   PortMask link_up_;
-  std::uint32_t ready_ = 0;  // planes with something to receive, one bit each; kHandedOver
-  bool polled_ = false;      // `ready_` is fresh
+  struct {
+    std::uint32_t sources = 0;  // with something to receive, one bit each: planes, kHandedOver
+    bool fresh = false;         // looked at since the last receive()
+    unsigned turns = 0;         // without a look
+  } ready_;
   bool links_changed_ = false;
   TimeNs next_look_ = 0;
+  std::vector<std::string> notices_;
 };
 
 UdpBackend::UdpBackend(const node::DeviceConfig& config)
@@ -166,8 +176,12 @@ int UdpBackend::try_process_number(unsigned number) {
 std::string UdpBackend::bind_shared_port() {
   const int number = neighbours_.claim(config_);
   if (number < 0) {
+    const unsigned strangers = neighbours_.held_by_strangers();
     return config_.name + ": no process number is left at UDP port " +
-           std::to_string(config_.udp_port) + "; 256 processes can share a device";
+           std::to_string(config_.udp_port) + "; 256 processes can share a device" +
+           (strangers == 0
+                ? ""
+                : ", but programs of other users hold " + std::to_string(strangers) + " of them");
   }
   process_ = static_cast<ProcessNumber>(number);
   const int error = try_process_number(0);
@@ -179,6 +193,20 @@ std::string UdpBackend::bind_shared_port() {
                           : bind_problem(error);
   return config_.name + ": cannot receive at " + std::string(text.view()) + " port " +
          std::to_string(config_.udp_port) + ": " + why;
+}
+
+std::string UdpBackend::number_is_taken() const {
+  return config_.name + ": the first plane has moved to " +
+         std::string(wire::format_address(config_.planes[0].address).view()) +
+         ", where another process has our number " + std::to_string(process_) +
+         " already: packets of both go astray; start one of them again";
+}
+
+std::vector<std::string> UdpBackend::take_notices() {
+  std::vector<std::string> lines = security_.take_notices();
+  for (std::string& line : std::exchange(notices_, {}))
+    lines.push_back(std::move(line));
+  return lines;
 }
 
 std::string UdpBackend::bind_process_number() {
@@ -275,10 +303,12 @@ void UdpBackend::move_plane(unsigned index, const os::InterfaceAddress& to) {
   if (bound) watch(plane.receive_socket(), EpollSource::kReceive, index);
   config_.planes[index] = plane.config();
   map_ = PlaneMap(config_);
-  if (index == 0) security_.rename(config_.planes[0].address);
+  if (index == 0) {
+    security_.rename(config_.planes[0].address);
+    if (shares_port() && !neighbours_.follow(config_)) notices_.push_back(number_is_taken());
+  }
   receiver_->forget_sources();
-  for (std::size_t i = 0; i < kFlows; ++i)
-    flows_[i].valid = false;
+  forget_flows();
 }
 
 // What the planes have in common: the largest payload, the lowest rate. An error as text.
@@ -341,6 +371,33 @@ Result<std::uint32_t> UdpBackend::prepare_path(PortId port, std::uint32_t entrop
   const std::size_t index = static_cast<std::size_t>(port) - 1;
   if (index >= planes_.size()) return Status(ErrorCode::kInvalidArgument, "no such port");
   return planes_[index].prepare_path(entropy, used_ports_);
+}
+
+// What waits for room on a plane is lost with its sockets, as on a wire.
+void UdpBackend::keep_paths(std::span<const core::EvEntry> needed) {
+  flush();
+  bool closed = false;
+  for (unsigned i = 0; i < planes_.size(); ++i) {
+    std::set<std::uint32_t> carried;
+    for (const core::EvEntry& path : needed) {
+      if (path.port == static_cast<PortId>(i + 1)) carried.insert(path.entropy);
+    }
+    if (!planes_[i].keep_paths(carried)) continue;
+    if (planes_[i].blocked) transmitter_.drop_kept(i);
+    closed = true;
+  }
+  if (!closed) return;
+  forget_flows();
+  used_ports_.reset();
+  for (UdpPlane& plane : planes_) {
+    for (const UdpPlane::SendSocket& send : plane.send_sockets())
+      used_ports_.set(send.source_port);
+  }
+}
+
+void UdpBackend::forget_flows() {
+  for (std::size_t i = 0; i < kFlows; ++i)
+    flows_[i].valid = false;
 }
 
 bool UdpBackend::fill_flow(const Route& route, CachedFlow& cached) {
@@ -458,19 +515,20 @@ unsigned UdpBackend::burst_limit() const {
 void UdpBackend::poll_sources() {
   std::array<epoll_event, 2 * kMaxPorts + 2> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
-  ready_ = 0;
+  ready_.sources = 0;
+  ready_.turns = 0;
   for (int i = 0; i < count; ++i) {
     const std::uint32_t tag = events[static_cast<std::size_t>(i)].data.u32;
     const unsigned plane = epoll_plane(tag);
     switch (epoll_source(tag)) {
       case EpollSource::kReceive:
-        ready_ |= 1U << plane;
+        ready_.sources |= 1U << plane;
         break;
       case EpollSource::kSend:
         transmitter_.on_writable(plane);
         break;
       case EpollSource::kNeighbours:
-        ready_ |= 1U << kHandedOver;
+        ready_.sources |= kHandedOverBit;
         break;
       case EpollSource::kInterfaces:
         links_changed_ = true;
@@ -480,27 +538,29 @@ void UdpBackend::poll_sources() {
 }
 
 unsigned UdpBackend::receive(Receiver& receiver, unsigned budget) {
-  if (ready_ == 0 && !std::exchange(polled_, false)) poll_sources();
-  polled_ = false;
+  const bool stale = ready_.sources == 0 || ++ready_.turns >= kMaxTurns;
+  if (stale && !ready_.fresh) poll_sources();
+  ready_.fresh = false;
   unsigned packets = 0;
-  while (ready_ != 0 && packets < budget) {
-    const auto index = static_cast<unsigned>(std::countr_zero(ready_));
-    if (index == kHandedOver) {
-      packets += receiver_->receive_handed(planes_, map_, receiver, budget - packets);
-      ready_ = 0;
-      break;
-    }
+  // First, and for a quarter of the turn at most: under load no plane is ever empty.
+  if ((ready_.sources & kHandedOverBit) != 0) {
+    const unsigned share = std::max(budget / 4, 1U);
+    packets = receiver_->receive_handed(planes_, map_, receiver, share);
+    if (packets < share) ready_.sources &= ~kHandedOverBit;
+  }
+  while ((ready_.sources & ~kHandedOverBit) != 0 && packets < budget) {
+    const auto index = static_cast<unsigned>(std::countr_zero(ready_.sources));
     bool emptied = false;
     packets += receiver_->receive(planes_[index], static_cast<PortId>(index + 1), map_, receiver,
                                   budget - packets, emptied);
-    if (emptied) ready_ &= ~(1U << index);
+    if (emptied) ready_.sources &= ~(1U << index);
   }
   return packets;
 }
 
 void UdpBackend::on_wake() {
   poll_sources();
-  polled_ = true;
+  ready_.fresh = true;
   const bool suspicion = transmitter_.take_suspicion();
   if (links_changed_ || suspicion || os::monotonic_now() >= next_look_) {
     links_changed_ = false;

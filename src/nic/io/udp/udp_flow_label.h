@@ -13,6 +13,7 @@ inline constexpr int kIpv6FlowLabelManager = 32;
 inline constexpr int kIpv6FlowInfoSend = 33;  // take the label from the destination address
 inline constexpr std::uint32_t kIpv6FlowLabelMask = 0xF'FFFF;
 inline constexpr std::uint8_t kFlowLabelGet = 0;
+inline constexpr std::uint8_t kFlowLabelPut = 1;
 inline constexpr std::uint16_t kFlowLabelCreate = 1;
 inline constexpr std::uint8_t kFlowLabelSharedByAll = 255;
 

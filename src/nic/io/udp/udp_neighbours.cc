@@ -112,24 +112,27 @@ bool choose_by_number(int socket) {
 }
 
 // Listening at the address of a number, or connected to it. Invalid with errno when that fails.
-os::Descriptor UdpNeighbours::make_socket(unsigned number, bool listens) const {
+UdpNeighbours::Link UdpNeighbours::make_socket(unsigned number, bool listens) const {
   os::Descriptor made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!made.valid()) return made;
+  if (!made.valid()) return {};
   const UnixAddress address = abstract_address(prefix_ + std::to_string(number));
   const int done = listens ? ::bind(made.get(), as_any(address), address.length)
                            : ::connect(made.get(), as_any(address), address.length);
   const bool ready = done == 0 && (!listens || ::listen(made.get(), kMaxProcesses) == 0);
-  if (!ready) {
-    const int error = errno;
-    made.close();
-    errno = error;
-  }
-  return made;
+  if (ready) return Link(std::move(made));
+  const int error = errno;
+  made.close();
+  errno = error;
+  return {};
+}
+
+void UdpNeighbours::use_address(const node::DeviceConfig& config) {
+  prefix_ = "mrc-udp-" + std::string(wire::format_address(config.planes[0].address).view()) + "-" +
+            std::to_string(config.udp_port) + "-";
 }
 
 int UdpNeighbours::claim(const node::DeviceConfig& config) {
-  prefix_ = "mrc-udp-" + std::string(wire::format_address(config.planes[0].address).view()) + "-" +
-            std::to_string(config.udp_port) + "-";
+  use_address(config);
   epoll_ = os::Descriptor(::epoll_create1(EPOLL_CLOEXEC));
   buffer_.resize(sizeof(Note) + kMaxDatagram);
   others_.resize(kMaxProcesses);
@@ -141,6 +144,26 @@ int UdpNeighbours::claim(const node::DeviceConfig& config) {
     if (errno != EADDRINUSE) return -1;
   }
   return -1;
+}
+
+bool UdpNeighbours::follow(const node::DeviceConfig& config) {
+  use_address(config);
+  Link fresh = make_socket(number_, true);
+  if (!fresh.valid() || !watch(epoll_.get(), fresh.get())) return false;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  listener_ = std::move(fresh);
+  return true;
+}
+
+unsigned UdpNeighbours::held_by_strangers() const {
+  unsigned count = 0;
+  for (unsigned number = 0; number < kMaxProcesses; ++number) {
+    const Link link = make_socket(number, false);
+    // Who has bound a name without listening is no neighbour either.
+    const bool refused = !link.valid() && errno == ECONNREFUSED;
+    if (refused || (link.valid() && !is_trusted(link.get()))) ++count;
+  }
+  return count;
 }
 
 bool UdpNeighbours::keep(const DatagramOrigin& origin, std::span<const std::byte> datagram) {
@@ -164,7 +187,7 @@ bool UdpNeighbours::reach(unsigned number) {
   const TimeNs now = os::monotonic_now();
   if (other.failed_at != 0 && now - other.failed_at < kTryAgain) return false;
   other.link = make_socket(number, false);
-  if (other.link.valid() && !is_trusted(other.link.get())) other.link.close();
+  if (other.link.valid() && !is_trusted(other.link.get())) other.link = {};
   other.failed_at = other.link.valid() ? 0 : now;
   if (!other.link.valid()) return false;
   const int bytes = kLinkBytes;
@@ -194,7 +217,7 @@ void UdpNeighbours::hand_to(unsigned number, const DatagramOrigin& origin,
     const int link = others_[number].link.get();
     if (::sendmsg(link, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
     if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) return;  // as on a full wire
-    others_[number].link.close();
+    others_[number].link = {};
   }
 }
 
@@ -203,14 +226,14 @@ void UdpNeighbours::accept_links() {
     os::Descriptor link(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!link.valid()) return;
     if (!is_trusted(link.get()) || links_.size() >= kMaxLinks) continue;
-    if (watch(epoll_.get(), link.get())) links_.push_back(std::move(link));
+    if (watch(epoll_.get(), link.get())) links_.emplace_back(std::move(link));
   }
 }
 
 // Taken out first: a child of ours may hold the connection too, and then closing is not enough.
 void UdpNeighbours::forget(int link) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link, nullptr);
-  std::erase_if(links_, [&](const os::Descriptor& each) { return each.get() == link; });
+  std::erase_if(links_, [&](const Link& each) { return each.get() == link; });
 }
 
 // False when nothing usable came.

@@ -24,6 +24,7 @@
 #include "base/types.h"
 #include "nic/io/backend.h"
 #include "node/config.h"
+#include "node/node_state_files.h"
 #include "os/descriptor.h"
 #include "os/socket_address.h"
 
@@ -41,6 +42,11 @@ class UdpNeighbours {
  public:
   // Takes the lowest free number and says which; -1 when there is none.
   int claim(const node::DeviceConfig& config);
+  // The first plane has another address now, and whoever comes from now on looks for us there.
+  // False when somebody was faster who has our number there: then each gets packets of the other's.
+  bool follow(const node::DeviceConfig& config);
+  // Of the numbers of this address, how many somebody holds who may not share it with us.
+  unsigned held_by_strangers() const;
 
   // Becomes readable when a neighbour has handed us something.
   int descriptor() const { return epoll_.get(); }
@@ -56,12 +62,16 @@ class UdpNeighbours {
   bool next_is_for(ProcessNumber process) { return std::exchange(last_to_, process) == process; }
 
  private:
+  // A child that outlives us keeps neither our name nor what others send us.
+  using Link = node::node_files::LifeDescriptor;
+
   struct Neighbour {
-    os::Descriptor link;   // to hand on through
+    Link link;             // to hand on through
     TimeNs failed_at = 0;  // when it was last found not to be there; 0 = never
   };
 
-  os::Descriptor make_socket(unsigned number, bool listens) const;
+  Link make_socket(unsigned number, bool listens) const;
+  void use_address(const node::DeviceConfig& config);
   bool reach(unsigned number);
   void hand_to(unsigned number, const DatagramOrigin& origin, std::span<const std::byte> datagram);
   void accept_links();
@@ -70,10 +80,10 @@ class UdpNeighbours {
 
   std::string prefix_;  // of the names of all numbers
   os::Descriptor epoll_;
-  os::Descriptor listener_;
+  Link listener_;
   unsigned number_ = 0;
-  std::vector<Neighbour> others_;      // by number
-  std::vector<os::Descriptor> links_;  // through which others hand to us
+  std::vector<Neighbour> others_;  // by number
+  std::vector<Link> links_;        // through which others hand to us
   std::vector<std::byte> buffer_;
   ProcessNumber last_to_ = 0;
 };

@@ -11,6 +11,7 @@
 
 #include "nic/io/udp/udp_socket.h"
 #include "node/config.h"
+#include "node/node_state_files.h"
 #include "os/descriptor.h"
 
 namespace mrc::nic {
@@ -31,8 +32,8 @@ class UdpPlane {
  public:
   struct SendSocket {
     os::Descriptor socket;
-    std::uint16_t source_port = 0;
-    bool watched = false;  // known to epoll
+    std::uint16_t source_port = 0;  // 0: nobody has this position
+    bool watched = false;           // known to epoll
     std::vector<std::uint16_t> flow_labels;
   };
 
@@ -49,6 +50,9 @@ class UdpPlane {
   // there are sockets left for it. IPv4 has no flow label: of wishes with one low half all but the
   // first get a source port that is free.
   Result<std::uint32_t> prepare_path(std::uint32_t entropy, UsedPorts& used);
+  // Closes what only paths use that carry none of these. True when a socket was among it: its
+  // position will be that of another.
+  bool keep_paths(const std::set<std::uint32_t>& carried);
   // The socket whose source port is the low half of `entropy`, or one that stands in for it.
   // Opens the first one where there is none yet; -1 when that fails.
   int find_send_socket(std::uint32_t entropy, UsedPorts& used);
@@ -68,6 +72,9 @@ class UdpPlane {
  private:
   bool is_reserved(std::uint16_t port) const;
   int find_port(std::uint16_t port) const;
+  bool has_room() const { return open_sends_ < options_.max_send_sockets; }
+  std::uint16_t free_position();
+  int stand_in(std::uint16_t port) const;
   int add_socket(std::uint16_t port, UsedPorts& used);
   int add_substitute(std::uint32_t wish, UsedPorts& used);
   int socket_for(std::uint16_t port, UsedPorts& used);
@@ -76,8 +83,9 @@ class UdpPlane {
   node::PlaneConfig config_;
   UdpPlaneOptions options_;
   unsigned scope_ = 0;
-  os::Descriptor receive_;
+  node::node_files::LifeDescriptor receive_;  // what comes is for the process that made it
   std::vector<SendSocket> sends_;
+  unsigned open_sends_ = 0;                                // of these, that somebody has
   std::map<std::uint16_t, std::uint16_t> socket_of_port_;  // wished and real ports -> position
   std::map<std::uint32_t, std::uint32_t> paths_;           // wished -> carried entropy
   std::set<std::uint32_t> carried_;                        // by any of them

@@ -114,4 +114,11 @@ bool lease_flow_label(int socket, std::uint32_t flow_label) {
   return ::setsockopt(socket, IPPROTO_IPV6, kIpv6FlowLabelManager, &request, sizeof(request)) == 0;
 }
 
+void release_flow_label(int socket, std::uint32_t flow_label) {
+  Ipv6FlowLabelRequest request{};
+  request.label = htonl(flow_label & kIpv6FlowLabelMask);
+  request.action = kFlowLabelPut;
+  ::setsockopt(socket, IPPROTO_IPV6, kIpv6FlowLabelManager, &request, sizeof(request));
+}
+
 }  // namespace mrc::nic

@@ -27,5 +27,7 @@ bool is_local_address(const os::SocketAddress& at);
 
 // Allows a send socket to use that IPv6 flow label. False where the kernel does not.
 bool lease_flow_label(int socket, std::uint32_t flow_label);
+// Gives it back; the kernel has 4,096 of them for everybody.
+void release_flow_label(int socket, std::uint32_t flow_label);
 
 }  // namespace mrc::nic

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "base/prng.h"
 
@@ -21,6 +22,14 @@ class SourcePorts {
     taken_.set(port);
     ports_[ev] = port;
     return port;
+  }
+
+  // The others may stand for other EVs from now on.
+  void keep(const std::set<std::uint16_t>& needed) {
+    std::erase_if(ports_, [&](const auto& entry) { return !needed.contains(entry.second); });
+    taken_.reset();
+    for (const auto& [ev, port] : ports_)
+      taken_.set(port);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "nic/io/security.h"
@@ -67,6 +68,7 @@ class WireBackend final : public Backend {
   PortMask link_up() const override { return link_up_; }
   PortMask free_ports() const override;
   Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
+  void keep_paths(std::span<const core::EvEntry> needed) override;
   void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override;
   void flush() override;
@@ -265,6 +267,13 @@ Result<std::uint32_t> WireBackend::prepare_path(PortId port, std::uint32_t entro
   if (gid_.is_v4) return std::uint32_t{source_ports_.of(entropy)};
   tunnel_.prepare(port, entropy);
   return entropy;
+}
+
+void WireBackend::keep_paths(std::span<const core::EvEntry> needed) {
+  std::set<std::uint16_t> ports;
+  for (const core::EvEntry& path : needed)
+    ports.insert(static_cast<std::uint16_t>(path.entropy & 0xFFFF));
+  source_ports_.keep(ports);
 }
 
 wire::FrameHeader WireBackend::header_for(const Route& route,

@@ -33,7 +33,7 @@ std::string claim_name(const node::DeviceConfig& config) {
 
 bool WireProcess::take(const node::DeviceConfig& config) {
   const std::string prefix = claim_name(config);
-  claim_ = os::Descriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  os::Descriptor claim(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (unsigned number = 0; number < kMaxProcesses && config.udp_port + number <= 0xFFFF;
        ++number) {
     const std::string name = prefix + std::to_string(number);
@@ -43,7 +43,10 @@ bool WireProcess::take(const node::DeviceConfig& config) {
     const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     const void* const untyped = &address;
     number_ = static_cast<ProcessNumber>(number);
-    if (::bind(claim_.get(), static_cast<const sockaddr*>(untyped), length) == 0) return true;
+    if (::bind(claim.get(), static_cast<const sockaddr*>(untyped), length) == 0) {
+      claim_ = node::node_files::LifeDescriptor(std::move(claim));
+      return true;
+    }
     // Where the system gives no such addresses, nobody shares a cable.
     if (errno != EADDRINUSE) return number == 0;
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "nic/io/backend.h"
+#include "node/node_state_files.h"
 #include "os/descriptor.h"
 
 namespace mrc::nic {
@@ -15,7 +16,7 @@ class WireProcess {
   ProcessNumber number() const { return number_; }
 
  private:
-  os::Descriptor claim_;
+  node::node_files::LifeDescriptor claim_;
   ProcessNumber number_ = 0;
 };
 

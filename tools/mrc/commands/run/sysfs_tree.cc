@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <fmt/core.h>
 #include <infiniband/verbs.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -136,9 +137,16 @@ void write(const fs::path& folder, const std::vector<Entry>& entries) {
   }
 }
 
+// The library that reads the tree takes our word and root's.
+bool is_strangers(const fs::path& tree) {
+  struct stat info {};
+  return stat(tree.c_str(), &info) == 0 && info.st_uid != 0 && info.st_uid != geteuid();
+}
+
 // Another process may do the same at the same time: whoever comes first wins, with equal contents.
 std::string store(const fs::path& parent, const std::vector<Entry>& entries) {
-  const fs::path wanted = parent / name_of(entries);
+  fs::path wanted = parent / name_of(entries);
+  if (is_strangers(wanted)) wanted += "-" + std::to_string(geteuid());
   if (fs::exists(wanted)) return wanted.string();
   const fs::path fresh = wanted.string() + "." + std::to_string(getpid());
   std::error_code error;
@@ -179,6 +187,8 @@ std::string make_sysfs_tree(std::string& why) {
       why = directory + ": " + std::strerror(error);
       return {};
     }
+    why = node::node_files::distrust(directory);
+    if (!why.empty()) return {};
     return store(directory, entries);
   } catch (const fs::filesystem_error& error) {
     why = error.what();
