@@ -56,6 +56,7 @@ class DeviceImpl final : public Device, public std::enable_shared_from_this<Devi
   Status invalidate_everywhere(Rkey key);
   int grant(QpSetup& setup) const;
   int send_requests(std::span<const EndpointRequest> requests, RequestBatch& batch);
+  bool wait_for_answers(RequestBatch& batch, DurationNs timeout_ns);
   DeviceReport build_report();
 
   ForkGuard fork_guard_;

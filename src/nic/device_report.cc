@@ -4,7 +4,6 @@
 #include <chrono>
 #include <new>
 
-#include "core/endpoint_request.h"
 #include "nic/device_impl.h"
 #include "os/errors.h"
 
@@ -91,15 +90,30 @@ int DeviceImpl::endpoint_requests(std::span<const EndpointRequest> requests, Dur
   } catch (const std::bad_alloc&) {
     error = ENOMEM;
   }
-  if (error == 0) {
-    std::unique_lock lock(batch.mutex);
-    const bool all = batch.answered.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                                             [&] { return batch.missing == 0; });
-    if (!all) error = ETIMEDOUT;
-  }
+  if (error == 0 && !wait_for_answers(batch, timeout_ns)) error = ETIMEDOUT;
   const EngineGuard guard(group_->lead());
   group_->lead().pump().requests().forget(batch);
   return error;
+}
+
+// A probe that is lost says something about its path. A port status is news, and told until it is
+// answered, as the engine's are: it may be lost, or come before the peer knows of us.
+bool DeviceImpl::wait_for_answers(RequestBatch& batch, DurationNs timeout_ns) {
+  constexpr DurationNs kFirstRepeatNs = kMillisecondNs;
+  constexpr DurationNs kLastRepeatNs = 100 * kMillisecondNs;
+  DurationNs pause = kFirstRepeatNs;
+  for (DurationNs left = timeout_ns;; left -= pause, pause = std::min(2 * pause, kLastRepeatNs)) {
+    {
+      std::unique_lock lock(batch.mutex);
+      const std::chrono::nanoseconds wait(std::min(pause, left));
+      if (batch.answered.wait_for(lock, wait, [&] { return batch.missing == 0; })) return true;
+    }
+    if (left <= pause) return false;
+    const EngineGuard guard(group_->lead());
+    EnginePump& lead = group_->lead().pump();
+    lead.requests().repeat_news(batch, Engine::clock(), lead.vendor_info(), lead.backend());
+    lead.backend().flush();
+  }
 }
 
 // They go to the first process of the peer, which every node that runs MRC has. To the own node
@@ -112,7 +126,6 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
     const bool own_node = request.peer == gid();
     const PeerName peer = peer_name(config_.dialect, request.peer,
                                     own_node ? backend.process_number() : ProcessNumber{0});
-    const TimeNs now = Engine::clock();
     const wire::EndpointOp op =
         request.port_status ? wire::EndpointOp::kPortStatusUpdate : wire::EndpointOp::kEvProbe;
     const bool srv6 = is_srv6(request.kind);
@@ -120,27 +133,21 @@ int DeviceImpl::send_requests(std::span<const EndpointRequest> requests, Request
                                        : entropy_of(request.kind, request.ev, config_.dialect);
     const Result<std::uint32_t> path = backend.prepare_path(request.port, entropy);
     if (!path.ok()) return os::errno_of(path.status());
-    std::uint16_t id = 0;
-    if (!lead.requests().add(
-            {.peer = peer, .op = op, .user_id = request.id, .sent_at = now, .batch = &batch}, id)) {
-      return ENOMEM;
-    }
-    wire::Packet packet;
-    core::build_endpoint_request(
-        now,
-        {.op = op,
-         .id = id,
-         .ports = request.ports,
-         .vendor_info = peer_name(config_.dialect, {}, backend.process_number()).process},
-        packet);
-    const Route route{.peer = peer,
-                      .port = request.port,
-                      .entropy = path.value(),
-                      .srv6 = srv6 ? &request.ev : nullptr,
-                      .dscp = request.dscp};
     const bool with_control = request.dscp == config_.dscp.control;
-    backend.send(route, with_control ? core::TrafficClass::kControl : core::TrafficClass::kNoTrim,
-                 packet, {});
+    const EndpointRequests::Pending pending{
+        .op = op,
+        .user_id = request.id,
+        .ports = request.ports,
+        .route = {.peer = peer,
+                  .port = request.port,
+                  .entropy = path.value(),
+                  .srv6 = srv6 ? &request.ev : nullptr,
+                  .dscp = request.dscp},
+        .traffic_class = with_control ? core::TrafficClass::kControl : core::TrafficClass::kNoTrim,
+        .batch = &batch};
+    std::uint16_t id = 0;
+    if (!lead.requests().add(pending, id)) return ENOMEM;
+    lead.requests().send(id, Engine::clock(), lead.vendor_info(), backend);
   }
   backend.flush();
   return 0;

@@ -84,6 +84,7 @@ class EnginePump {
   QpTable& qps() { return state_.qps; }
   PeerTable& peers() { return state_.peers; }
   EndpointRequests& requests() { return state_.requests; }
+  std::uint8_t vendor_info() const { return state_.vendor_info(); }
   PathProfiles& path_profiles() { return path_profiles_; }
   os::KernelRandom& random() { return random_; }
   // Constant: without the lock as well.

@@ -56,8 +56,7 @@ unsigned PumpReceive::take(const Received& received) {
     state_.endpoint->on_corrupt_packet(state_.now, arrival, packet);
     return 1;
   }
-  if (packet.bth.opcode == wire::Opcode::kEndpointResponse &&
-      state_.requests.settle(state_.now, received, packet)) {
+  if (packet.bth.opcode == wire::Opcode::kEndpointResponse && take_answer(received, packet)) {
     return 1;
   }
   // A receive posted before the peer could send this counts, even if its doorbell is still ringing.
@@ -96,6 +95,16 @@ bool PumpReceive::has_target(const QueuePairImpl& qp, const wire::Packet& packet
   if (!qp.e.remote_writes) return false;
   const auto key = static_cast<std::uint32_t>(write->key);
   return targets_.holds({state_.group.regions.locate(key, write->address), length});
+}
+
+// True: it is for a controller. What refuses a controller's word may answer the engine's as well.
+bool PumpReceive::take_answer(const Received& received, const wire::Packet& packet) {
+  if (state_.requests.settle(state_.now, received, packet)) return true;
+  if (const auto id = state_.requests.id_behind(received, packet)) {
+    state_.requests.send(*id, state_.now, state_.vendor_info(), *state_.backend);
+    state_.backend->flush();
+  }
+  return false;
 }
 
 // A packet for a queue pair comes from its peer or from nobody. Requests to the endpoint name their

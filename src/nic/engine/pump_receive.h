@@ -30,6 +30,7 @@ class PumpReceive final : private Receiver {
   void on_received(const Received& received) override;
   unsigned take(const Received& received);
   void on_dropped(DropReason reason) override;
+  bool take_answer(const Received& received, const wire::Packet& packet);
   Address source_of(const Received& received, const wire::Packet& packet, const QueuePairImpl* qp);
   bool has_target(const QueuePairImpl& qp, const wire::Packet& packet, std::uint32_t length);
   void place(QueuePairImpl& qp, const core::Placement& placement, const wire::Packet& packet,

@@ -1,7 +1,10 @@
 // What controllers do to a device that runs: ports, profiles, denied paths, probes, events.
+#include <atomic>
 #include <cerrno>
+#include <latch>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "device_fixture.h"
 #include "nic/engine/port_gate.h"
@@ -337,6 +340,39 @@ TEST_F(DeviceControl, ProbesAnswerWithTheirRoundTrip) {
   requests[0].port = PortId{5};
   EXPECT_EQ(a.device->endpoint_requests(requests, kMillisecondNs, answers), EINVAL);
   EXPECT_TRUE(answers.empty());
+}
+
+// A lost probe says something of its path, and goes out once. A port status is told until it is
+// heard: it may be lost, or come before the peer knows of us, and then nobody answers it.
+TEST_F(DeviceControl, APortStatusIsToldUntilItIsAnswered) {
+  std::atomic<unsigned> sent{0};
+  std::latch asked_thrice(1);
+  std::vector<EndpointRequest> requests{
+      {.id = 1, .peer = b.device->gid(), .port_status = true, .ports = PortMask::first(4)}};
+  std::vector<EndpointAnswer> answers;
+  {
+    const LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId, std::uint32_t) {
+      const bool asks = packet.bth.opcode == wire::Opcode::kEndpointRequest;
+      if (asks && ++sent == 3) asked_thrice.count_down();
+      return false;
+    });
+    std::thread peer([&] {
+      asked_thrice.wait();
+      make_pair();
+    });
+    EXPECT_EQ(a.device->endpoint_requests(requests, 20 * kSecondNs, answers), 0);
+    peer.join();
+  }
+  EXPECT_EQ(answers.size(), 1U);
+  EXPECT_GT(sent, 3U);
+
+  requests[0].port_status = false;
+  sent = 0;
+  const LoopNet::FilterScope filter(*net, [&](const wire::Packet& packet, PortId, std::uint32_t) {
+    return packet.bth.opcode == wire::Opcode::kEndpointRequest && ++sent > 0;
+  });
+  EXPECT_EQ(a.device->endpoint_requests(requests, 50 * kMillisecondNs, answers), ETIMEDOUT);
+  EXPECT_EQ(sent, 1U);
 }
 
 TEST_F(DeviceControl, ReportsWhatItIsMadeOf) {
