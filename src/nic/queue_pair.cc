@@ -12,15 +12,15 @@
 namespace mrc::nic {
 namespace {
 
-constexpr std::uint32_t kSackThresholdBytes = 128 * 1024;
+constexpr std::uint32_t kSackThresholdBytes = 64 * 1024;
 
 // An answer costs as much as a packet, so that a few packets share one: as many whole bursts of the
-// back end as fit, with 4 KiB packets two, as many as take one path in a row. An answer in the
-// middle of a burst would let the peer send a part of one next; the last byte of a burst is what
-// exceeds the threshold.
+// back end as fit, and no fewer than take one path in a row. An answer in the middle of a burst
+// would let the peer send a part of one next; the last byte of a burst is what exceeds the
+// threshold.
 std::uint32_t sack_threshold(const Backend& backend, std::uint32_t path_mtu) {
   const std::uint32_t burst = backend.burst_limit() * path_mtu;
-  return std::max(kSackThresholdBytes / burst, 1U) * burst - 1;
+  return std::max(kSackThresholdBytes / burst, PumpTransmit::kMostBurstsInARow) * burst - 1;
 }
 
 }  // namespace

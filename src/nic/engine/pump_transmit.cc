@@ -13,10 +13,6 @@ namespace mrc::nic {
 namespace {
 
 constexpr unsigned kPacketsPerClockReading = 16;
-// The last packet of a turn asks for an answer. With turns of one burst sixteen queue pairs, 64 KiB
-// messages, got an answer to every burst where one alone got one to three; two bursts carry a tenth
-// more there, and a twentieth more with one. A third or fourth gains next to nothing.
-constexpr unsigned kMostBurstsInARow = 2;
 
 }  // namespace
 

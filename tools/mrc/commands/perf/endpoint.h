@@ -27,7 +27,7 @@ struct Address {
   std::uint64_t memory = 0;        // where we may be written to
   std::uint64_t memory_bytes = 0;
   std::uint32_t rkey = 0;
-  std::string dialect;  // of the wire; see collective/dialect_check.h
+  std::string dialect;         // of the wire; see collective/dialect_check.h
   std::uint64_t security = 0;  // see openmrc_security.h; 0: from a version that does not say
 };
 
