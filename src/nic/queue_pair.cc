@@ -185,11 +185,15 @@ int QueuePairImpl::to_rts(const core::QpReadyToSend& settings) {
   return 0;
 }
 
+// Also from RESET, in which the engine does not know it yet: by way of INIT.
 int QueuePairImpl::to_error() {
   if (device_->in_child()) return EIO;
+  if (state() == core::QpState::kReset) {
+    const int error = to_init({});
+    if (error != 0) return error;
+  }
   const EngineGuard guard(*engine_);
   EnginePump& pump = engine_->pump();
-  if (state() == core::QpState::kReset) return EINVAL;
   pump.send_owed_answers();
   e.failing_on_request = true;
   const Status done = pump.endpoint().fail_qp(Engine::clock(), number_);

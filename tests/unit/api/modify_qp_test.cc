@@ -47,6 +47,29 @@ TEST_F(ModifyQpTest, GoesFromResetToRtsAndBack) {
   EXPECT_EQ(to_init(qp), 0);
 }
 
+// Contract 4: by STATE alone, whatever the state.
+TEST_F(ModifyQpTest, GoesToErrAndResetFromAnywhere) {
+  mrc_qp* qp = qps_[0];
+  const auto there_and_back = [&] {
+    EXPECT_EQ(step(qp, IBV_QPS_ERR), 0);
+    EXPECT_EQ(state_of(qp), IBV_QPS_ERR);
+    EXPECT_EQ(step(qp, IBV_QPS_ERR), 0);
+    EXPECT_EQ(step(qp, IBV_QPS_RESET), 0);
+    EXPECT_EQ(state_of(qp), IBV_QPS_RESET);
+    EXPECT_EQ(step(qp, IBV_QPS_RESET), 0);
+  };
+  there_and_back();
+  ASSERT_EQ(to_init(qp), 0);
+  there_and_back();
+  ASSERT_EQ(to_init(qp), 0);
+  ASSERT_EQ(to_rtr(qp, qps_[1]), 0);
+  there_and_back();
+  ASSERT_EQ(to_init(qp), 0);
+  ASSERT_EQ(to_rtr(qp, qps_[1]), 0);
+  ASSERT_EQ(to_rts(qp), 0);
+  there_and_back();
+}
+
 TEST_F(ModifyQpTest, SkipsNoState) {
   mrc_qp* qp = qps_[0];
   for (const ibv_qp_state to : {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE})

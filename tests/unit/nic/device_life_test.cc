@@ -49,7 +49,6 @@ TEST_F(DeviceLife, QueuePairsGoThroughTheirStatesInOrderOnly) {
   EXPECT_EQ(a.qp->to_rtr({.gid = b.device->gid(), .settings = {.remote_qp = QpNumber{77}}}),
             EINVAL);
   EXPECT_EQ(a.qp->to_rts({}), EINVAL);
-  EXPECT_EQ(a.qp->to_error(), EINVAL);
   ASSERT_EQ(a.qp->to_init({}), 0);
   EXPECT_EQ(a.qp->to_init({}), EINVAL);
   EXPECT_EQ(a.qp->to_rtr({.gid = b.device->gid(), .settings = {.remote_qp = QpNumber{2}}}), EINVAL);
