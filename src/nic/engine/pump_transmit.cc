@@ -57,6 +57,7 @@ void PumpTransmit::send_answers(std::span<const core::TxPacket> packets) {
     std::size_t first_of_qp;
     std::size_t shortness;
     std::size_t index;
+    // NOLINTNEXTLINE(modernize-use-nullptr): see IpAddress
     auto operator<=>(const Answer&) const = default;
   };
   std::array<Answer, kGathered> answers;
