@@ -45,7 +45,7 @@ class EndpointRequests {
     wire::EndpointOp op{};
     std::uint16_t user_id = 0;
     PortMask ports;  // of a port status
-    Route route;
+    Route route;     // its `srv6` belongs to who waits for the batch
     core::TrafficClass traffic_class{};
     TimeNs sent_at = 0;
     RequestBatch* batch = nullptr;

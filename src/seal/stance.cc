@@ -71,8 +71,7 @@ std::string stance_conflict(const Stance& own, const Stance& theirs) {
            "[device.NAME] alike";
   }
   if (!own.seals()) return {};
-  const std::string way_out =
-      "; give both ends the same key file (mrc key check FILE shows which keys it has)";
+  const std::string way_out(kSameKeyFile);
   if (!has(own, theirs.keys.front())) {
     return "security is \"sealed\" at both ends, but what is sealed there with " +
            text_of(theirs.keys.front()) + " does not open here, where there is " +

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "seal/layout.h"
@@ -29,6 +30,10 @@ struct Stance {
   bool seals() const { return !keys.empty(); }
   friend bool operator==(const Stance&, const Stance&) = default;
 };
+
+// What to do where keys differ, behind the line that says so.
+inline constexpr std::string_view kSameKeyFile =
+    "; give both ends the same key file (mrc key check FILE shows which keys it has)";
 
 // Never 0, and its highest byte is no printable character.
 [[nodiscard]] std::uint64_t stance_code(const Stance& stance);

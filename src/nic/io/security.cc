@@ -117,8 +117,7 @@ void Security::note(const wire::IpAddress& gid, Trouble trouble) {
 
 std::string Security::line_about(const wire::IpAddress& gid, Trouble trouble) const {
   const std::string from = " packets from " + text_of(gid);
-  const std::string way_out =
-      "; give both ends the same key file (mrc key check FILE shows which keys it has)";
+  const std::string way_out(seal::kSameKeyFile);
   switch (trouble) {
     case Trouble::kPlain:
       return device_ + ": plain" + from +

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nic/io/backend.h"
@@ -126,5 +127,19 @@ inline void send_bytes(Backend& from, const Route& route, const wire::Packet& pa
                        core::TrafficClass traffic_class = core::TrafficClass::kTrimmable) {
   from.send(route, traffic_class, packet, {&payload, 1});
 }
+
+// Two devices and their back ends.
+struct Ends {
+  Ends(node::DeviceConfig first, node::DeviceConfig second)
+      : one(std::move(first)), two(std::move(second)), a(must_open(one)), b(must_open(two)) {}
+  Route to_b(unsigned port, std::uint32_t entropy) const {
+    return route_to(*b, two.planes[0].address, port, entropy);
+  }
+
+  node::DeviceConfig one;
+  node::DeviceConfig two;
+  std::unique_ptr<Backend> a;
+  std::unique_ptr<Backend> b;
+};
 
 }  // namespace mrc::nic::test

@@ -16,19 +16,29 @@ namespace {
 constexpr TimeNs kSentAt = 1'000'000;
 constexpr TimeNs kNow = kSentAt + 50'000;
 
-class EndpointRequestsTest : public testing::Test {
+// One request to a peer, and who waits for its answer.
+class RequestTest : public testing::Test {
  protected:
-  EndpointRequestsTest() {
+  explicit RequestTest(EndpointRequests::Pending request) {
     answers_.reserve(4);
     batch_.answers = &answers_;
     batch_.missing = 1;
-    EXPECT_TRUE(requests_.add({.op = wire::EndpointOp::kEvProbe,
-                               .user_id = 7,
-                               .route = {.peer = {.gid = peer_}},
-                               .sent_at = kSentAt,
-                               .batch = &batch_},
-                              id_));
+    request.user_id = 7;
+    request.route.peer.gid = peer_;
+    request.batch = &batch_;
+    EXPECT_TRUE(requests_.add(request, id_));
   }
+
+  const wire::IpAddress peer_ = wire::parse_address("10.0.0.2").value();
+  std::vector<EndpointAnswer> answers_;
+  RequestBatch batch_;
+  EndpointRequests requests_;
+  std::uint16_t id_ = 0;
+};
+
+class EndpointRequestsTest : public RequestTest {
+ protected:
+  EndpointRequestsTest() : RequestTest({.op = wire::EndpointOp::kEvProbe, .sent_at = kSentAt}) {}
   // The answer as it comes in through `port` after the peer held it for `service_ns`.
   bool answer(unsigned port, DurationNs service_ns, const wire::IpAddress& from) {
     wire::Packet packet;
@@ -37,12 +47,6 @@ class EndpointRequestsTest : public testing::Test {
                                          .timestamp_ticks = core::ticks_at(kSentAt + service_ns)};
     return requests_.settle(kNow, {.gid = from, .port = static_cast<PortId>(port)}, packet);
   }
-
-  const wire::IpAddress peer_ = wire::parse_address("10.0.0.2").value();
-  std::vector<EndpointAnswer> answers_;
-  RequestBatch batch_;
-  EndpointRequests requests_;
-  std::uint16_t id_ = 0;
 };
 
 TEST_F(EndpointRequestsTest, AnAnswerNamesThePortItArrivedOn) {
@@ -80,19 +84,12 @@ TEST_F(EndpointRequestsTest, AnswersOfOthersAndSecondOnesAreNoneOfOurs) {
 
 // --- Port status that the peer takes for old ---
 
-class PortStatusRequestTest : public testing::Test {
+class PortStatusRequestTest : public RequestTest {
  protected:
-  PortStatusRequestTest() {
-    answers_.reserve(1);
-    batch_.answers = &answers_;
-    batch_.missing = 1;
-    EXPECT_TRUE(requests_.add({.op = wire::EndpointOp::kPortStatusUpdate,
-                               .user_id = 7,
-                               .ports = PortMask(0b1011),
-                               .route = {.peer = {.gid = peer_}, .port = PortId{2}},
-                               .batch = &batch_},
-                              id_));
-  }
+  PortStatusRequestTest()
+      : RequestTest({.op = wire::EndpointOp::kPortStatusUpdate,
+                     .ports = PortMask(0b1011),
+                     .route = {.port = PortId{2}}}) {}
   static wire::Packet answer(std::uint16_t id) {
     wire::Packet packet;
     packet.bth = {.opcode = wire::Opcode::kEndpointResponse, .psn = Psn(id)};
@@ -102,12 +99,6 @@ class PortStatusRequestTest : public testing::Test {
   std::optional<std::uint16_t> id_behind(std::uint16_t believed) {
     return requests_.id_behind({.gid = peer_}, answer(believed));
   }
-
-  const wire::IpAddress peer_ = wire::parse_address("10.0.0.2").value();
-  std::vector<EndpointAnswer> answers_;
-  RequestBatch batch_;
-  EndpointRequests requests_;
-  std::uint16_t id_ = 0;
 };
 
 TEST_F(PortStatusRequestTest, GoesOnBehindTheIdThatIsBelieved) {

@@ -26,19 +26,8 @@
 namespace mrc::nic::test {
 namespace {
 
-struct Pair {
-  explicit Pair(unsigned planes = 4)
-      : one(private_device(planes, 1)),
-        two(private_device(planes, 2)),
-        a(must_open(one)),
-        b(must_open(two)) {}
-  Route to_b(unsigned port, std::uint32_t entropy) const {
-    return route_to(*b, two.planes[0].address, port, entropy);
-  }
-  node::DeviceConfig one;
-  node::DeviceConfig two;
-  std::unique_ptr<Backend> a;
-  std::unique_ptr<Backend> b;
+struct Pair : Ends {
+  explicit Pair(unsigned planes = 4) : Ends(private_device(planes, 1), private_device(planes, 2)) {}
 };
 
 void expect_write(const Arrived& arrived, const wire::Packet& sent,

@@ -51,23 +51,14 @@ bool settle(std::initializer_list<Backend*> ends, Done done) {
   return true;
 }
 
-struct Cabled {
+struct Cabled : Ends {
   explicit Cabled(const char* test, unsigned planes = 2, bool is_v4 = false)
-      : one(wire_device(test, planes, 1, true, is_v4)),
-        two(wire_device(test, planes, 2, false, is_v4)),
-        a(must_open(one)),
-        b(must_open(two)) {
+      : Ends(wire_device(test, planes, 1, true, is_v4),
+             wire_device(test, planes, 2, false, is_v4)) {
     const PortMask all = PortMask::first(planes);
     EXPECT_TRUE(
         settle({a.get(), b.get()}, [&] { return a->link_up() == all && b->link_up() == all; }));
   }
-  Route to_b(unsigned port, std::uint32_t entropy) const {
-    return route_to(*b, two.planes[0].address, port, entropy);
-  }
-  node::DeviceConfig one;
-  node::DeviceConfig two;
-  std::unique_ptr<Backend> a;
-  std::unique_ptr<Backend> b;
 };
 
 // The far end of a cable, held by the test itself.
