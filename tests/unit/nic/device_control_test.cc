@@ -364,7 +364,7 @@ TEST_F(DeviceControl, APortStatusIsToldUntilItIsAnswered) {
     peer.join();
   }
   EXPECT_EQ(answers.size(), 1U);
-  EXPECT_GT(sent, 3U);
+  EXPECT_GE(sent, 3U);  // the peer knows of us from the third on
 
   requests[0].port_status = false;
   sent = 0;

@@ -93,13 +93,14 @@ TEST_F(PumpTransmitTest, TheMoreIsUnderWayTheMoreTakesOnePath) {
   Arena b_memory(*b.device, b.domain, 1 << 20);
   const auto lengths = [&](std::size_t packets) {
     make_pair();
+    std::vector<std::size_t> result;
     {
       const EngineGuard hold_a(engine(a));
       const EngineGuard hold_b(engine(b));
       EXPECT_EQ(a.post(write(a_memory, b_memory, packets * kPacket)), 0);
       run(a);
+      result = in_a_row();  // before the engines go on
     }
-    std::vector<std::size_t> result = in_a_row();
     EXPECT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
     return result;
   };
