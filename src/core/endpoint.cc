@@ -98,7 +98,7 @@ void Endpoint::on_timer(TimeNs now) {
     Qp& qp = *e.qps[e.timers.earliest_slot()];
     if (qp.requester.deadline() <= now) {
       const Requester::Outcome result = qp.requester.on_timer(now);
-      if (result.fatal) e.fail(qp, result.status, result.at_fault);
+      if (result.fatal) e.fail(qp, result.status);
       e.doubt_ports(qp);
       // Whose time has made room is not the next to use it: one that times out again and again
       // would keep it from those that wait.

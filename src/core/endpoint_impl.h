@@ -48,7 +48,8 @@ struct Endpoint::Impl {
   static DurationNs base_rtt_ns(const Qp& qp);
   void detach_peer(Qp& qp);
   void leave_live(Qp& qp);
-  void fail(Qp& qp, CompletionStatus status, Sequence at_fault = SendWindow::kEnd);
+  // `spares_sends`: no request of ours is to blame, all of them are flushed.
+  void fail(Qp& qp, CompletionStatus status, bool spares_sends = false);
   void forget_work(Qp& qp);
   RequesterLinks links_of(Qp& qp) {
     return {.paths = qp.paths.get(),

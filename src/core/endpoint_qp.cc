@@ -334,11 +334,11 @@ void Endpoint::Impl::detach_peer(Qp& qp) {
 
 // --- Failure ---
 
-void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, Sequence at_fault) {
+void Endpoint::Impl::fail(Qp& qp, CompletionStatus status, bool spares_sends) {
   if (qp.state == QpState::kError) return;
   leave_live(qp);
   unpark(qp);
-  qp.requester.stop(status, at_fault);
+  qp.requester.stop(spares_sends ? CompletionStatus::kFlushed : status);
   qp.responder.stop();
   qp.state = QpState::kError;
   timers.set(qp.slot, kNever);
@@ -365,6 +365,7 @@ void Endpoint::Impl::forget_work(Qp& qp) {
   }
   qp.completion_queued = qp.ack_queued = false;
   qp.answers.ev = kNoEv;
+  qp.answers.last_word = {};
   qp.incarnation = next_incarnation++;
 }
 

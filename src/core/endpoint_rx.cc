@@ -91,7 +91,9 @@ RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire
     events.push({.kind = EventKind::kAccessRefused, .qp = qp.config.number});
   }
   if (answer.fatal) {
-    fail(qp, answer.status, answer.spares_sends ? Requester::kNobody : SendWindow::kEnd);
+    answer.acknowledge = false;
+    qp.answers.last_word = answer;
+    fail(qp, answer.status, answer.spares_sends);
     return result;
   }
   const bool duplicate = result.drop == DropReason::kDuplicate;
@@ -127,14 +129,17 @@ unsigned Endpoint::Impl::take_more(TimeNs now, const Arrival& arrival, const wir
   return count;
 }
 
-// A peer that goes on talking to a failed queue pair hears so. A probe has no PSN of its own and is
-// answered with the cumulative one, which its sender can check.
+// A peer that goes on talking to a failed queue pair hears so, and why where one of its own packets
+// was the reason: packets take many paths, so that the first answer to come back may be one to a
+// packet behind it. A probe has no PSN of its own and is answered with the cumulative one, which
+// its sender can check.
 void Endpoint::Impl::refuse_failed(TimeNs now, const Arrival& arrival, const wire::Packet& packet,
                                    Qp& qp, Psn psn) {
   if (qp.state != QpState::kError) return;
-  queue_answer(
-      now, arrival, packet, qp,
-      {.kind = AnswerKind::kNack, .psn = psn, .reason = wire::NackReason::kUnexpectedEvent});
+  const bool knows_why = qp.answers.last_word.fatal && !MRC_BUG(kForgetsWhyItFailed);
+  const Answer failed{
+      .kind = AnswerKind::kNack, .psn = psn, .reason = wire::NackReason::kUnexpectedEvent};
+  queue_answer(now, arrival, packet, qp, knows_why ? qp.answers.last_word : failed);
 }
 
 // One probe per round trip and peer, whichever of its queue pairs it falls to.
@@ -202,7 +207,7 @@ DropReason Endpoint::Impl::on_feedback(TimeNs now, const wire::Packet& packet, Q
 
 void Endpoint::Impl::settle_result(Qp& qp, const Requester::Outcome& result) {
   if (result.fatal) {
-    fail(qp, result.status, result.at_fault);
+    fail(qp, result.status);
     return;
   }
   scheduler.wake_first(qp.group->waiting);

@@ -273,7 +273,7 @@ Requester::Outcome Requester::on_nack(TimeNs now, const wire::Nack& nack) {
       tail_probe_due_ = tail_probe_due_ || awaiting_feedback();
       return {.drop = DropReason::kStaleFeedback};
     }
-    return {.fatal = true, .status = CompletionStatus::kRemoteOperation, .at_fault = seq};
+    return {.fatal = true, .status = CompletionStatus::kRemoteOperation};
   }
   if (!outstanding || MRC_BUG(kIgnoresNacks)) return {.drop = DropReason::kStaleFeedback};
   const PacketRecord packet = window_->record(seq);
@@ -310,14 +310,17 @@ Requester::Outcome Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
     return drop == DropReason::kNone ? check_refused() : Outcome{.drop = drop};
   }
   Outcome result{.fatal = true};
-  result.at_fault = sequence_near(window_->oldest(), psn);
+  const Sequence at_fault = sequence_near(window_->oldest(), psn);
   if (!status_of_nak(ack.syndrome, result.status)) return {.drop = DropReason::kBadHeaderField};
   if (!peer_lives_on(result.status)) {
-    const std::uint64_t number = unfinished_message_with(result.at_fault);
-    const bool ours = number != MessageQueue::kNone && messages_.may_end_at(number, ack.msn);
-    return ours ? result : Outcome{.drop = DropReason::kStaleFeedback};
+    const std::uint64_t count = messages_.done_before(unfinished_message_with(at_fault), ack.msn);
+    if (count == MessageQueue::kNone) return {.drop = DropReason::kStaleFeedback};
+    if (!MRC_BUG(kNakCompletesNothing)) {
+      links_.counters->messages_completed += messages_.complete(count);
+    }
+    return result;
   }
-  const Outcome refused = refuse_message(now, result.at_fault, result.status);
+  const Outcome refused = refuse_message(now, at_fault, result.status);
   if (refused.drop == DropReason::kNone) note_feedback(now);
   return refused;
 }

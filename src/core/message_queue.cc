@@ -59,9 +59,11 @@ std::uint64_t MessageQueue::acknowledged_by(std::uint32_t messages_done,
   return count;
 }
 
-bool MessageQueue::may_end_at(std::uint64_t number, std::uint32_t messages_done) const {
+std::uint64_t MessageQueue::done_before(std::uint64_t number, std::uint32_t messages_done) const {
   const std::uint64_t count = (messages_done - completed_) & kMessageCountMask;
-  return count <= number - completed_ || MRC_BUG(kBelievesOldRefusals);
+  if (number == kNone) return kNone;
+  if (count <= number - completed_) return count;
+  return MRC_BUG(kBelievesOldRefusals) ? 0 : kNone;
 }
 
 std::uint64_t MessageQueue::complete(std::uint64_t count) {
@@ -73,10 +75,9 @@ std::uint64_t MessageQueue::complete(std::uint64_t count) {
   return count;
 }
 
-void MessageQueue::flush(const Blame& blame) {
-  const std::uint64_t blamed = blame.message == kNone && blame.oldest ? completed_ : blame.message;
+void MessageQueue::flush(CompletionStatus status) {
   for (std::uint64_t m = completed_; m < posted_; ++m) {
-    slot(m).status = m == blamed ? blame.status : CompletionStatus::kFlushed;
+    slot(m).status = m == completed_ ? status : CompletionStatus::kFlushed;
     if (MRC_BUG(kFlushReportsSuccess)) slot(m).status = CompletionStatus::kSuccess;
   }
   if (MRC_BUG(kErrorForgetsFlush)) posted_ = std::max(reported_, completed_);

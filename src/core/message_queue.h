@@ -77,19 +77,15 @@ class MessageQueue {
   // How many messages a transport ACK that says so many are done (in 24 bits) completes when
   // everything up to `cumulative` has arrived; kNone when it cannot be meant for us.
   std::uint64_t acknowledged_by(std::uint32_t messages_done, Sequence cumulative) const;
-  // Whether a peer that fails at message `number`, which is not complete, may say that so many are
-  // done (in 24 bits): those before it at most, and none of those less that it has acknowledged.
-  bool may_end_at(std::uint64_t number, std::uint32_t messages_done) const;
+  // How many messages a peer completes that fails at message `number`, which is not complete
+  // (kNone: no such message), and says that so many are done (in 24 bits): those before it at most,
+  // and none of those less that it has acknowledged. kNone when it cannot be meant for us.
+  std::uint64_t done_before(std::uint64_t number, std::uint32_t messages_done) const;
   // The next `count` are complete, except that what was refused stays so. How many that are.
   std::uint64_t complete(std::uint64_t count);
-  // All that are not complete are flushed; `blamed`, or with `blame_oldest` else the oldest of
-  // them, gets `status`.
-  struct Blame {
-    CompletionStatus status = CompletionStatus::kFlushed;
-    std::uint64_t message = kNone;
-    bool oldest = false;
-  };
-  void flush(const Blame& blame);
+  // All that are not complete are flushed, but the oldest of them gets `status`: programs look for
+  // the cause in the first completion that is no success.
+  void flush(CompletionStatus status);
 
   // --- Refusal
 

@@ -79,6 +79,7 @@ class Qp final : public PathObserver {
     // The path of the last one, for those that leave with it; see EndpointConfig::group_answers.
     TimeNs at = 0;
     EvIndex ev = kNoEv;
+    Answer last_word;  // to the packet that the queue pair failed for, if it was one
   } answers;
   std::uint16_t incarnation = 0;  // tells control entries of an earlier life apart
   bool ack_queued = false;        // a transport ACK waits in the control queue

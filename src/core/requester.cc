@@ -60,10 +60,9 @@ void Requester::start(TimeNs now, const RequesterSetup& setup, const RequesterLi
   started_ = true;
 }
 
-void Requester::stop(CompletionStatus status, Sequence at_fault) {
-  const std::uint64_t blamed = unfinished_message_with(at_fault);
+void Requester::stop(CompletionStatus status) {
   if (started_) links_.cc->on_left_network(window_->in_flight_bytes());
-  messages_.flush({.status = status, .message = blamed, .oldest = at_fault != kNobody});
+  messages_.flush(status);
   started_ = probing_ = false;
   speculated_since_feedback_ = tail_probe_due_ = revival_due_ = reverse_check_due_ = false;
 }
@@ -130,7 +129,7 @@ Requester::Outcome Requester::refuse(TimeNs now, Psn psn) {
 
 Requester::Outcome Requester::check_refused() const {
   if (!messages_.refused_is_due()) return {};
-  return {.fatal = true, .status = messages_.refused_for(), .at_fault = messages_.refused_from()};
+  return {.fatal = true, .status = messages_.refused_for()};
 }
 
 void Requester::build_write(const Message& m, std::uint64_t number, Sequence seq,

@@ -82,11 +82,9 @@ class Requester {
   // than before. What is under way on `replaced` ones, by EvIndex, is sent again elsewhere.
   void follow(TimeNs now, const RequesterLinks& links, bool network_trims,
               const std::vector<bool>& replaced);
-  // Error: everything in flight leaves the controller's books; the message holding `at_fault` (or,
-  // with kEnd, the oldest unfinished one; with kNobody, none) gets `status`, the others are
-  // flushed.
-  static constexpr Sequence kNobody = SendWindow::kEnd - 1;
-  void stop(CompletionStatus status, Sequence at_fault = SendWindow::kEnd);
+  // Error: everything in flight leaves the controller's books; the oldest unfinished message gets
+  // `status`, the others are flushed.
+  void stop(CompletionStatus status);
   // RESET: forgets everything, posted work included.
   void reset();
 
@@ -122,10 +120,9 @@ class Requester {
   enum class Copy : std::uint8_t { kUnknown, kOfItsPath, kLast };
   struct Outcome {
     DropReason drop = DropReason::kNone;
-    bool fatal = false;          // the queue pair must fail with `status`, blamed on `at_fault`
+    bool fatal = false;          // the queue pair must fail with `status`
     bool opened_window = false;  // on_timer(): the next of those that wait for it may try
     CompletionStatus status = CompletionStatus::kSuccess;
-    Sequence at_fault = SendWindow::kEnd;
   };
   Outcome on_nack(TimeNs now, const wire::Nack& nack);
   Outcome on_ack(TimeNs now, Psn psn, const wire::Ack& ack);

@@ -39,7 +39,11 @@ void AsyncHub::retire(const void* object) {
     for (std::size_t n = stream->events_.size(); n > 0; --n) {
       const AsyncEvent event = stream->events_.front();
       stream->events_.pop_front();
-      if (object_of(event) != object) stream->events_.push_back(event);
+      if (object_of(event) != object) {
+        stream->events_.push_back(event);
+      } else {
+        stream->descriptor_.withdraw_one();
+      }
     }
   }
   acknowledged_.wait(lock, [&] { return held_.count(object) == 0; });
@@ -54,7 +58,7 @@ AsyncStream::~AsyncStream() {
   std::erase(hub_->streams_, this);
 }
 
-// A unit without an event belongs to an object that has gone since.
+// A unit without an event was taken while its object was going.
 int AsyncStream::wait(AsyncEvent& out) {
   if (fork_guard_.in_child()) return EIO;
   for (;;) {

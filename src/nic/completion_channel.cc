@@ -17,7 +17,7 @@ int CompletionChannel::create(std::shared_ptr<CompletionChannel>& out) {
   return 0;
 }
 
-// A unit without an event belongs to a completion queue that has gone since.
+// A unit without an event was taken while its completion queue was going.
 int CompletionChannelImpl::wait(void*& cq_cookie) {
   if (fork_guard_.in_child()) return EIO;
   for (;;) {
@@ -47,7 +47,10 @@ void CompletionChannelImpl::attach() {
 void CompletionChannelImpl::detach(ChannelSeat& seat) {
   std::unique_lock lock(mutex_);
   if (seat.in_line) remove(seat);
-  seat.waiting = 0;
+  // The descriptor must not stay readable for events that are no more: who is told so and then
+  // waits would wait for ever.
+  for (; seat.waiting > 0; --seat.waiting)
+    descriptor_.withdraw_one();
   acknowledged_.wait(lock, [&] { return seat.acknowledged >= seat.taken; });
   --users_;
 }

@@ -1,6 +1,7 @@
 #include "os/event_descriptor.h"
 
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,13 @@ void EventDescriptor::add_one() const {
 int EventDescriptor::take_one() const {
   eventfd_t unit = 0;
   return eventfd_read(fd_, &unit) == 0 ? 0 : errno;
+}
+
+// A poll() before the read would not do: another thread may take the unit in between.
+bool EventDescriptor::withdraw_one() const {
+  eventfd_t unit = 0;
+  const iovec where{.iov_base = &unit, .iov_len = sizeof(unit)};
+  return preadv2(fd_, &where, 1, -1, RWF_NOWAIT) == static_cast<ssize_t>(sizeof(unit));
 }
 
 }  // namespace mrc::os

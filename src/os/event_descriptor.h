@@ -21,6 +21,8 @@ class EventDescriptor {
   void add_one() const;
   // 0 when a unit was taken; EAGAIN and EINTR as read() has them.
   int take_one() const;
+  // Takes back a unit that nobody has taken yet. Never blocks.
+  bool withdraw_one() const;
 
  private:
   int fd_ = -1;

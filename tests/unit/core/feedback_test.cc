@@ -191,7 +191,6 @@ TEST(Nack, OfAFailedPeerIsFatal) {
       s.nack(kRoundTrip, packets[1], wire::NackReason::kUnexpectedEvent);
   EXPECT_TRUE(outcome.fatal);
   EXPECT_EQ(outcome.status, CompletionStatus::kRemoteOperation);
-  EXPECT_EQ(psn_of(outcome.at_fault), Sender::psn(1));
   // A probe is refused with the PSN before the window; one further away is old. Of this one nothing
   // is known: the second time it is believed, when it answers what left after the first.
   TimeNs now = kRoundTrip;
@@ -278,7 +277,6 @@ TEST(TransportNak, ARefusedMessageFailsWhenAllBeforeItAreComplete) {
   const Requester::Outcome outcome = s.ack(kRoundTrip + 1, 1, 1);
   EXPECT_TRUE(outcome.fatal);
   EXPECT_EQ(outcome.status, CompletionStatus::kRemoteAccess);
-  EXPECT_EQ(psn_of(outcome.at_fault), Sender::psn(1));
 }
 
 TEST(TransportNak, OthersAreFatalAtOnce) {

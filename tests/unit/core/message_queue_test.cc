@@ -122,21 +122,23 @@ TEST(MessageQueue, ReportsInOrderAndLeavesOutSilentSuccess) {
   ASSERT_TRUE(queue.pop_completion(completion));
   EXPECT_EQ(completion.id, 2U);
   EXPECT_FALSE(queue.pop_completion(completion));
-  queue.flush({.status = CompletionStatus::kRetryExceeded, .oldest = true});
+  queue.flush(CompletionStatus::kRetryExceeded);
   ASSERT_TRUE(queue.pop_completion(completion)) << "a failure is never silent";
   EXPECT_EQ(completion.id, 3U);
   EXPECT_EQ(completion.status, CompletionStatus::kRetryExceeded);
   EXPECT_EQ(queue.outstanding(), 0U);
 }
 
-TEST(MessageQueue, AFlushBlamesOneAtMost) {
+TEST(MessageQueue, AFlushBlamesTheOldest) {
   Queue queue;
   for (unsigned i = 0; i < 3; ++i)
     queue.post(i, 10);
-  queue.flush({.status = CompletionStatus::kRemoteAccess, .message = 1});
+  queue.send(1);
+  queue.complete(1);
+  queue.flush(CompletionStatus::kRemoteAccess);
   Completion completion;
   for (const CompletionStatus status :
-       {CompletionStatus::kFlushed, CompletionStatus::kRemoteAccess, CompletionStatus::kFlushed}) {
+       {CompletionStatus::kSuccess, CompletionStatus::kRemoteAccess, CompletionStatus::kFlushed}) {
     ASSERT_TRUE(queue.pop_completion(completion));
     EXPECT_EQ(completion.status, status);
   }

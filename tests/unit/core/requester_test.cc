@@ -173,16 +173,16 @@ TEST(Requester, CompletesInPostingOrderOnTheTransportAck) {
   EXPECT_EQ(s.requester.deadline(), kNever) << "nothing is left to wait for";
 }
 
-TEST(Requester, StoppingBlamesTheMessageAtFaultAndFlushesTheOthers) {
+TEST(Requester, StoppingBlamesTheOldestMessageAndFlushesTheOthers) {
   Sender s;
   for (std::uint64_t id : {1, 2, 3})
     s.post(1, id);
   const std::vector<TxPacket> packets = s.send(0);
-  s.requester.stop(CompletionStatus::kRemoteAccess, first_sequence(kFirstPsn) + 1);
+  s.requester.stop(CompletionStatus::kRemoteAccess);
   const std::vector<Completion> done = s.completions();
   ASSERT_EQ(done.size(), 3U);
-  EXPECT_EQ(done[0].status, CompletionStatus::kFlushed);
-  EXPECT_EQ(done[1].status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(done[0].status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(done[1].status, CompletionStatus::kFlushed);
   EXPECT_EQ(done[2].status, CompletionStatus::kFlushed);
   EXPECT_EQ(s.cc.in_flight_bytes(), 0) << "others send to that peer too";
 }

@@ -145,6 +145,18 @@ TEST_F(DeviceCq, DestroyingWaitsUntilItsEventsAreAcknowledged) {
   EXPECT_EQ(channel->users(), 0U);
 }
 
+TEST_F(DeviceCq, AChannelIsSilentAboutAQueueThatIsGone) {
+  make_pair_with_channel();
+  Arena from(*a.device, a.domain, 64);
+  Arena to(*b.device, b.domain, 64);
+  ASSERT_EQ(a.cq->request_notification(false), 0);
+  ASSERT_EQ(a.post(write(from, to, 8)), 0);
+  ASSERT_TRUE(event_waits(5000));
+  a.qp.reset();
+  a.cq.reset();
+  EXPECT_FALSE(event_waits(0)) << "a program that then waits for the event would hang";
+}
+
 // A program that never polls in a loop: it posts, sleeps on the channel, polls once, and so on. Any
 // lost wake-up would hang it, since nothing else happens on this device.
 TEST_F(DeviceCq, NoWakeUpIsLost) {

@@ -1,4 +1,5 @@
 // Life cycles: devices, queue pairs, children of fork, idleness, failure.
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -244,6 +245,8 @@ TEST_F(DeviceLife, DestroyingWaitsForAcknowledgementOfItsEvents) {
   events->acknowledge(event);
   destroyer.join();
   EXPECT_TRUE(destroyed);
+  pollfd readable{.fd = unread->descriptor(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&readable, 1, 0), 0) << "who did not read it finds nothing any more";
 }
 
 // Wherever it strikes, in a program's thread or in the engine's, it must not keep the lock.
