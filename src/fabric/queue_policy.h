@@ -23,6 +23,10 @@ struct QueuePolicy {
   bool faces_host = false;
 };
 
+// Which packet a full queue cuts: the one that comes, the one that came last, or either by a coin.
+// Where flows come in turns, cutting arrivals can hit the same flow every time.
+enum class TrimVictim : std::uint8_t { kArrival, kTail, kEither };
+
 enum class Admission : std::uint8_t { kEnqueue, kTrim, kDrop };
 
 constexpr Admission admit_data(const QueuePolicy& policy, std::uint32_t queued_bytes,

@@ -282,8 +282,8 @@ std::vector<Route> Routing::table(const Node& at) const {
 
 namespace {
 
-// EVs of each plane; throws when `evs` cannot be spread over the planes.
-unsigned evs_per_plane(const Topology& topology, unsigned evs) {
+// Throws when `evs` cannot be spread over the planes.
+void check_ev_count(const Topology& topology, unsigned evs) {
   if (evs < topology.planes()) {
     throw InputError("EVs: " + std::to_string(evs) + " are too few for " +
                      std::to_string(topology.planes()) + " planes");
@@ -292,6 +292,10 @@ unsigned evs_per_plane(const Topology& topology, unsigned evs) {
     throw InputError("EVs: at most " + std::to_string(kMaxEvsPerQp) + " are possible, not " +
                      std::to_string(evs));
   }
+}
+
+unsigned evs_per_plane(const Topology& topology, unsigned evs) {
+  check_ev_count(topology, evs);
   return std::min(evs / topology.planes(), topology.paths_per_plane());
 }
 
@@ -319,6 +323,18 @@ core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned s
                       static_cast<std::uint16_t>(way / t2_choices),
                       static_cast<std::uint16_t>(way % t2_choices)};
       entries.push_back({.entropy = routing.entropy_of(path),
+                         .port = PortId{static_cast<std::uint8_t>(plane + 1)}});
+    }
+  }
+  return core::EvProfile::create(entries).value();
+}
+
+core::EvProfile make_hashed_profile(const Topology& topology, unsigned evs) {
+  check_ev_count(topology, evs);
+  std::vector<core::EvEntry> entries;
+  for (unsigned i = 0; i < evs / topology.planes(); ++i) {
+    for (unsigned plane = 0; plane < topology.planes(); ++plane) {
+      entries.push_back({.entropy = (plane + 1) << kPlaneShift | i,
                          .port = PortId{static_cast<std::uint8_t>(plane + 1)}});
     }
   }

@@ -87,5 +87,8 @@ class Routing {
 // hosts whose place is equal modulo sample_count().
 unsigned sample_count(const Topology& topology, unsigned evs);
 core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned sample);
+// Where switches hash, EVs name no path, and there may be more of them than paths: with 16 of each
+// some 6 paths are not hit at all, with 64 EVs a quarter of one.
+core::EvProfile make_hashed_profile(const Topology& topology, unsigned evs);
 
 }  // namespace mrc::fabric

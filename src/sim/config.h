@@ -25,6 +25,7 @@ struct MrcOptions {
   core::CcAlgorithm algorithm = core::CcAlgorithm::kNscc;
   core::NsccParameters nscc;
   bool hints = false;             // tell queue pairs the incast degree of the workload
+  bool learn_base_rtt = false;    // otherwise each is told that of its idle path
   bool oblivious = false;         // spray without looking at marks
   bool probes = true;             // test dead paths and silent tails
   bool sack_each_packet = false;  // otherwise by byte threshold
@@ -55,6 +56,7 @@ struct SimConfig {
   std::uint64_t seed = 1;
   std::uint32_t path_mtu = 4096;  // payload bytes per packet
   bool trimming = true;
+  fabric::TrimVictim trim_victim = fabric::TrimVictim::kArrival;
   fabric::QueueShares queue_shares;
   double loss = 0;
   std::vector<std::string> faults;      // text form

@@ -79,7 +79,12 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
       listener(&host_listener),
       extra_bytes(frame_extra_bytes(sim_config)) {
   const fabric::Topology& topology = routing->topology();
+  const bool hashed = config->forwarding == fabric::ForwardingMode::kEcmp;
   const auto make = [&](unsigned evs, std::vector<core::EvProfile>& out) {
+    if (hashed) {
+      out.push_back(fabric::make_hashed_profile(topology, evs));
+      return;
+    }
     for (unsigned s = 0; s < fabric::sample_count(topology, evs); ++s)
       out.push_back(fabric::make_ev_profile(*routing, evs, s));
   };
@@ -204,7 +209,7 @@ void MrcHost::create_qp(Connection& c) {
   init.cc.algorithm = config.mrc.algorithm;
   init.cc.network_trims = config.trimming;
   init.cc.nscc = config.mrc.nscc;
-  if (init.cc.nscc.base_rtt_ns == 0)
+  if (init.cc.nscc.base_rtt_ns == 0 && !config.mrc.learn_base_rtt)
     init.cc.nscc.base_rtt_ns = static_cast<std::uint32_t>(world_->base_rtt_ns(host_, c.plan.peer));
   init.oblivious = config.mrc.oblivious;
   init.probes = config.mrc.probes;

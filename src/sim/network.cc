@@ -143,7 +143,7 @@ void Network::enqueue(Time now, LinkId link, PacketId packet) {
     start(now, link, packet);
     return;
   }
-  if (!admit(l, head)) {
+  if (!admit(l, packet)) {
     drop(l, packet, counters_.dropped_full);
     return;
   }
@@ -151,9 +151,22 @@ void Network::enqueue(Time now, LinkId link, PacketId packet) {
   if (config_.pfc.enabled) hold(now, head, true);
 }
 
+// Where the last one of the queue is to be cut in its stead, the packet takes its place, and its
+// content.
+void Network::choose_victim(LinkState& l, PacketId packet) {
+  const fabric::TrimVictim victim = config_.trim_victim;
+  if (victim == fabric::TrimVictim::kArrival || l.data_head == kNoPacket) return;
+  const PacketHead& head = packets_->head(packet);
+  const PacketHead& last = packets_->head(l.data_tail);
+  if (last.priority != PacketClass::kData || last.bytes != head.bytes) return;
+  const bool heads = (draw(fabric::index(head.link), l.trims) & 1) != 0;
+  if (victim == fabric::TrimVictim::kTail || heads) packets_->exchange(packet, l.data_tail);
+}
+
 // False: no room. A packet that is cut to make it fit moves to the control class.
-bool Network::admit(LinkState& l, PacketHead& head) {
+bool Network::admit(LinkState& l, PacketId packet) {
   const fabric::QueuePolicy& policy = policies_[l.policy];
+  PacketHead& head = packets_->head(packet);
   if (head.priority != PacketClass::kControl) {
     const bool trimmable = head.priority == PacketClass::kData;
     switch (fabric::admit_data(policy, l.data_bytes, head.bytes, trimmable)) {
@@ -162,6 +175,7 @@ bool Network::admit(LinkState& l, PacketHead& head) {
       case fabric::Admission::kDrop:
         return false;
       case fabric::Admission::kTrim:
+        choose_victim(l, packet);
         ++l.trims;
         ++counters_.trims;
         head.trim = policy.faces_host ? PacketTrim::kTrimmedLastHop : PacketTrim::kTrimmed;

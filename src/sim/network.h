@@ -32,6 +32,7 @@ struct NetworkConfig {
   fabric::QueueShares queue_shares;
   std::uint64_t plane_bdp_bytes = 0;
   bool trimming = true;
+  fabric::TrimVictim trim_victim = fabric::TrimVictim::kArrival;
   bool mark_last_hop = false;      // ECN on ports that face hosts too
   double ecn_max_probability = 1;  // at the top of the ramp; above it every packet is marked
   PfcConfig pfc;
@@ -129,7 +130,8 @@ class Network {
   fabric::LinkId route(const LinkState& in, PacketHead& head) const;
   fabric::LinkId next_by_usid(const fabric::Node& at, const PacketHead& head, unsigned hop) const;
   void enqueue(Time now, fabric::LinkId link, PacketId packet);
-  bool admit(LinkState& l, PacketHead& head);
+  bool admit(LinkState& l, PacketId packet);
+  void choose_victim(LinkState& l, PacketId packet);
   void append(LinkState& l, PacketId packet);
   // Starts every transmission that begins at or before `now`.
   void advance(Time now, fabric::LinkId link);

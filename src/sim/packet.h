@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <variant>
 
 #include "base/assert.h"
@@ -88,6 +89,14 @@ class PacketPool {
     PacketId& free = shelves_[shelf(id)].free;
     head(id).next = free;
     free = id;
+  }
+
+  // Two writes change places: each is where the other was, in its queue, too.
+  void exchange(PacketId a, PacketId b) {
+    MRC_ASSERT(shelf(a) == kWrites && shelf(b) == kWrites);
+    std::swap(head(a), head(b));
+    std::swap(head(a).next, head(b).next);
+    std::swap(writes_[place(a)], writes_[place(b)]);
   }
 
   PacketHead& head(PacketId id) { return shelves_[shelf(id)].heads[place(id)]; }

@@ -21,6 +21,8 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) { return mix64(a * 0x9E37'79
 
 }  // namespace
 
+std::uint32_t roce_frame_bytes(const SimConfig& config) { return kFrameBytes + config.path_mtu; }
+
 RoceWorld::RoceWorld(const SimConfig& config, const fabric::Routing& fabric_routing,
                      PacketPool& packet_pool, HostListener& host_listener)
     : routing(&fabric_routing),

@@ -15,6 +15,9 @@ namespace mrc::sim {
 
 class RoceHost;
 
+// The size on the wire of a packet in the middle of a message.
+std::uint32_t roce_frame_bytes(const SimConfig& config);
+
 // What all RoCEv2 hosts of a simulation share.
 struct RoceWorld {
   const fabric::Routing* routing = nullptr;

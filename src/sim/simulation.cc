@@ -52,6 +52,7 @@ NetworkConfig network_config(const SimConfig& config, const fabric::Topology& to
   network.mode = config.forwarding;
   network.queue_shares = config.queue_shares;
   network.trimming = config.trimming;
+  network.trim_victim = config.trim_victim;
   network.loss = config.loss;
   network.seed = config.seed;
   network.trimmed_bytes = trimmed_packet_bytes(config);

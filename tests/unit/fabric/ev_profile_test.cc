@@ -52,6 +52,20 @@ TEST(EvProfiles, HaveTheSameNumberOfPathsOnEveryPlane) {
   }
 }
 
+TEST(EvProfiles, AreAsManyAsAskedForWhereSwitchesHash) {
+  const Topology topology({.planes = 2, .hosts = 8, .t0 = 2, .t1 = 4});
+  const core::EvProfile profile = make_hashed_profile(topology, 64);
+  ASSERT_EQ(profile.size(), 64u);
+  std::map<PortId, std::set<std::uint32_t>> of_port;
+  for (unsigned i = 0; i < profile.size(); ++i) {
+    const core::EvEntry& entry = profile.entry(EvIndex{static_cast<std::uint16_t>(i)});
+    of_port[entry.port].insert(entry.entropy);
+  }
+  EXPECT_EQ(of_port[PortId{1}].size(), 32u);
+  EXPECT_EQ(of_port[PortId{2}].size(), 32u);
+  EXPECT_THROW(make_hashed_profile(topology, 1), InputError);
+}
+
 TEST(EvProfiles, TakeEveryNthT1WhereThatDividesEvenly) {
   const Topology topology({.planes = 1, .hosts = 8, .t0 = 2, .t1 = 16});
   const Routing routing(topology);

@@ -52,6 +52,15 @@ TEST(Bound, OfAnIncastIsThePortOfTheSink) {
   EXPECT_EQ(bound.reason, "bytes into host:0");
 }
 
+TEST(Bound, CountsTheFramesOfItsTransport) {
+  SimConfig config = config_of("incast");
+  config.workload.senders = 10;
+  const auto each_us = [&] { return (bound_of(config).us - ideal_us(config)) / 9; };
+  const double mrc_us = each_us();
+  config.transport = Transport::kRoce;
+  EXPECT_NEAR(each_us() / mrc_us, 4178.0 / 4242.0, 1e-9);
+}
+
 TEST(Bound, CountsUplinksThatAreTooFew) {
   SimConfig config = config_of("flows");
   config.topology.t1 = 2;

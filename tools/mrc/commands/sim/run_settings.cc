@@ -62,6 +62,19 @@ void set_forwarding(RunOptions& o, const Value& v) {
   }
 }
 
+void set_trim_victim(RunOptions& o, const Value& v) {
+  using enum fabric::TrimVictim;
+  if (v.text == "arrival") {
+    o.config.trim_victim = kArrival;
+  } else if (v.text == "tail") {
+    o.config.trim_victim = kTail;
+  } else if (v.text == "either") {
+    o.config.trim_victim = kEither;
+  } else {
+    throw InputError("must be arrival, tail or either");
+  }
+}
+
 void set_cc(RunOptions& o, const Value& v) {
   if (v.text != "nscc" && v.text != "none") throw InputError("must be nscc or none");
   const bool on = v.text == "nscc";
@@ -147,6 +160,8 @@ constexpr std::array kNetwork{
             }},
     Setting{"no_trim", Kind::kFlag, "Switches drop instead of trimming",
             [](RunOptions& o, const Value& v) { o.config.trimming = !v.flag; }},
+    Setting{"trims", Kind::kText,
+            "Which packet a full queue cuts: arrival, tail, or either (a coin)", set_trim_victim},
     Setting{"queue", Kind::kText,
             "A queue threshold as share of the BDP, e.g. ecn_min=0.2; repeats",
             [](RunOptions& o, const Value& v) { set_queue(v.text, o.config.queue_shares); }, true},
@@ -178,6 +193,9 @@ constexpr std::array kTransport{
             }},
     Setting{"hints", Kind::kFlag, "MRC: queue pairs know the incast degree",
             [](RunOptions& o, const Value& v) { o.config.mrc.hints = v.flag; }},
+    Setting{"learn_base_rtt", Kind::kFlag,
+            "MRC: queue pairs are not told the round trip of their idle path",
+            [](RunOptions& o, const Value& v) { o.config.mrc.learn_base_rtt = v.flag; }},
     Setting{"oblivious", Kind::kFlag, "MRC: spray without looking at marks",
             [](RunOptions& o, const Value& v) { o.config.mrc.oblivious = v.flag; }},
     Setting{"no_probes", Kind::kFlag, "MRC: no probes of dead paths and silent tails",
