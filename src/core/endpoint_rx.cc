@@ -64,15 +64,20 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
   if (arrival.source != qp->rtr.remote && !MRC_BUG(kAcceptsAnySource)) {
     return DropReason::kWrongSource;
   }
-  if (!ports.of_peer(qp->peer).contains(arrival.port)) note_port_alive(now, qp->peer, arrival.port);
   const bool asks = opcode == wire::Opcode::kProbe;  // maybe whether the port is up
-  if (!asks && !ports.ours().contains(arrival.port)) ports.remind(qp->peer, now);
   if (wire::is_write(opcode)) {
     result = on_write(now, arrival, packet, *qp);
-    return result.drop;
+  } else {
+    result.drop = asks ? on_probe(now, arrival, packet, *qp) : on_feedback(now, packet, *qp);
   }
-  if (asks) return on_probe(now, arrival, packet, *qp);
-  return on_feedback(now, packet, *qp);
+  // Whoever knows a queue pair number can send something through a port; what no check lets pass
+  // says nothing about the port.
+  const bool believed = result.drop == DropReason::kNone || result.drop == DropReason::kDuplicate ||
+                        MRC_BUG(kAnyPacketShowsLife);
+  if (!believed) return result.drop;
+  if (!ports.of_peer(qp->peer).contains(arrival.port)) note_port_alive(now, qp->peer, arrival.port);
+  if (!asks && !ports.ours().contains(arrival.port)) ports.remind(qp->peer, now);
+  return result.drop;
 }
 
 RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

@@ -1,6 +1,5 @@
 #include "dst/adversary.h"
 
-#include "dst/carriage.h"
 #include "dst/world.h"
 
 namespace mrc::dst {
@@ -47,16 +46,8 @@ void Adversary::on_fault(Fault kind) {
     const Host& host = *world_.hosts[world_.model.end(*victim).host];
     if (!host.alive() || host.paused_until() > world_.stage.now) continue;
     world_.stage.count(kind);
-    deliver_now(forge(*victim, kind));
+    world_.deliver_now(forge(*victim, kind));
   }
-}
-
-// Without delay, so that the window is still where the forger has seen it.
-void Adversary::deliver_now(Flight flight) {
-  if (world_.stage.swarm.carries_bytes) pack(flight, world_.stage.swarm);
-  const std::uint32_t slot = world_.network.flights().take();
-  world_.network.flights()[slot] = std::move(flight);
-  world_.hosts[world_.network.flights()[slot].to]->on_deliver(slot);
 }
 
 Flight Adversary::forge(EndRef victim, Fault kind) {

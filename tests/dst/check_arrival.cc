@@ -8,6 +8,24 @@
 #include "dst/world.h"
 
 namespace mrc::dst {
+namespace {
+
+// But for counters of what was not used.
+bool same_state(const core::QpStatus& a, const core::QpStatus& b) {
+  return a.state == b.state && a.sends_outstanding == b.sends_outstanding &&
+         a.receives_outstanding == b.receives_outstanding &&
+         a.packets_in_flight == b.packets_in_flight && a.packets_lost == b.packets_lost &&
+         a.bytes_in_flight == b.bytes_in_flight && a.window_bytes == b.window_bytes &&
+         a.window_psns == b.window_psns && a.next_psn == b.next_psn &&
+         a.oldest_unacknowledged == b.oldest_unacknowledged && a.expected_psn == b.expected_psn &&
+         a.good_evs == b.good_evs && a.smoothed_rtt_ns == b.smoothed_rtt_ns &&
+         a.counters.messages_completed == b.counters.messages_completed &&
+         a.counters.data_received == b.counters.data_received &&
+         a.counters.immediates == b.counters.immediates;
+}
+
+}  // namespace
+
 void Checker::on_corrupt_arrival(const Host& host, const core::Arrival& arrival,
                                  const wire::Packet& packet) {
   const auto to = world_.model.find(host.id(), packet.bth.destination);
@@ -32,12 +50,30 @@ void Checker::on_arrival(Host& host, const Received& received) {
     if (received.arrival.refusal != core::CallerRefusal::kNone) end.refused_psns.insert(psn);
     if (received.result.drop == DropReason::kOutOfWindow) end.outside_psns.insert(psn);
   }
+  if (received.flight.attack != Attack::kCount) return check_stopped(host, received);
   if (wire::is_write(received.packet.bth.opcode)) {
     check_write_arrival(host, received);
   } else {
     MRC_CHECK(received.result.placement.length == 0, "a control packet was given a placement");
     check_feedback_arrival(host, received);
   }
+}
+
+// What the forger made is stopped by the check that it was made for, and leaves the queue pair as
+// it was.
+void Checker::check_stopped(const Host& host, const Received& received) {
+  const auto& result = received.result;
+  const AttackInfo& attack = info(received.flight.attack);
+  MRC_CHECK(result.drop == attack.must_stop, "host %u: forged %s: '%s' instead of '%s': %s",
+            host.id(), attack.text, drop_reason_name(result.drop),
+            drop_reason_name(attack.must_stop), describe(received.packet).c_str());
+  MRC_CHECK(result.placement.length == 0, "host %u: forged %s was given a placement", host.id(),
+            attack.text);
+  if (!before_) return;
+  const auto after = host.engine().query_qp(received.packet.bth.destination);
+  MRC_CHECK(after.ok() && same_state(*before_, after.value()),
+            "host %u: forged %s changed the queue pair: %s", host.id(), attack.text,
+            describe(received.packet).c_str());
 }
 
 // Forged packets, and those of a connection that no longer has this number.

@@ -129,11 +129,13 @@ void Checker::check_retries_used_up(EndRef ref) const {
 
 // --- What feedback does ---
 
-void Checker::before_arrival(const Host& host, const wire::Packet& packet) {
+void Checker::before_arrival(const Host& host, const Flight& flight, const wire::Packet& packet) {
   before_.reset();
   const auto opcode = packet.bth.opcode;
   const bool tells = opcode == wire::Opcode::kSack || opcode == wire::Opcode::kAck;
-  if (opcode != wire::Opcode::kNack && !(tells && world_.stage.swarm.fifo_paths)) return;
+  const bool wanted = opcode == wire::Opcode::kNack || flight.attack != Attack::kCount ||
+                      (tells && world_.stage.swarm.fifo_paths);
+  if (!wanted) return;
   const auto status = host.engine().query_qp(packet.bth.destination);
   if (status.ok()) before_ = status.value();
 }

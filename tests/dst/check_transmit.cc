@@ -45,7 +45,9 @@ EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacke
   // Probes that ask after a bad path have ids with the top bit set.
   const auto* probe = std::get_if<wire::Probe>(&tx.packet.body);
   if (probe != nullptr && probe->probe_id < 0x8000) {
-    world_.model.end(*from).last_probe = host.clock();
+    End& asker = world_.model.end(*from);
+    asker.last_probe = host.clock();
+    asker.last_question = {probe->probe_id, tx.ev, host.clock()};
   }
   if (const auto* sack = std::get_if<wire::Sack>(&tx.packet.body)) check_sack(*from, *sack);
   if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body)) check_ack(*from, *ack);
@@ -104,8 +106,8 @@ void Checker::check_write(EndRef from, PortMask free, const core::TxPacket& tx) 
     ++retransmissions_;
     check_retransmission(from, packet, free, tx);
   }
-  end.history.on_sent(packet, tx.ev, tx.traffic_class);
   end.last_data = world_.hosts[end.host]->clock();
+  end.history.on_sent(end.last_data, packet, tx.ev, tx.traffic_class);
 }
 
 void Checker::check_write_fields(EndRef from, std::uint64_t packet, const core::TxPacket& tx) {

@@ -26,8 +26,8 @@ class Checker {
   // connection for endpoint operations.
   EndRef on_transmit(const Host& host, PortMask free, const core::TxPacket& tx);
 
-  // What a queue pair looked like before it was given a NACK.
-  void before_arrival(const Host& host, const wire::Packet& packet);
+  // What a queue pair looked like before it was given a NACK or something forged.
+  void before_arrival(const Host& host, const Flight& flight, const wire::Packet& packet);
   // Each packet an engine was given, with its answer; before the payload is copied.
   struct Received {
     const Flight& flight;
@@ -95,6 +95,7 @@ class Checker {
   // arrival
   void check_write_arrival(Host& host, const Received& received);
   void check_not_taken(const Host& host, const Received& received);
+  void check_stopped(const Host& host, const Received& received);
   void check_new_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
   void check_refused_write(EndRef to, std::uint64_t number, bool legal, const Received& received);
   void take_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
