@@ -73,7 +73,9 @@ struct EndpointConfig {
   Address address;
   unsigned port_count = 1;  // 1..16 planes
   std::uint64_t port_bits_per_second = 100'000'000'000;
-  std::uint64_t seed = 1;  // decides every shuffle; the core has no other randomness
+  // Decides every shuffle, and what peers cannot guess: the core has no other randomness. Best from
+  // the kernel.
+  std::uint64_t seed = 1;
   unsigned max_qps = 64;
   unsigned max_peers = 64;
   unsigned max_regions = 64;

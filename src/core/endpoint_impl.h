@@ -101,7 +101,8 @@ struct Endpoint::Impl {
   // endpoint_ops.cc
   void apply_ports(Qp& qp);
   void apply_ports_of(std::uint32_t peer_slot);
-  void note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port);
+  void note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port,
+                       const wire::Packet& packet);
   void doubt_ports(const Qp& qp);
   void report_ports_of(std::uint32_t peer_slot);
   void refresh_bandwidth(Qp& qp);
@@ -111,6 +112,7 @@ struct Endpoint::Impl {
   EvIndex choose_status_ev(PortMask free_ports, Peer& peer, bool any_path);
   bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_port_question(TimeNs now, PortMask free_ports, TxPacket& out);
+  bool ask_through(TimeNs now, PortMask port, Peer& peer, TxPacket& out);
   bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);
   void expire_endpoint_probes(TimeNs now);
   void refresh_endpoint_probe_deadline();

@@ -75,7 +75,8 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
   const bool believed = result.drop == DropReason::kNone || result.drop == DropReason::kDuplicate ||
                         MRC_BUG(kAnyPacketShowsLife);
   if (!believed) return result.drop;
-  if (!ports.of_peer(qp->peer).contains(arrival.port)) note_port_alive(now, qp->peer, arrival.port);
+  if (!ports.of_peer(qp->peer).contains(arrival.port))
+    note_port_alive(now, qp->peer, arrival.port, packet);
   if (!asks && !ports.ours().contains(arrival.port)) ports.remind(qp->peer, now);
   return result.drop;
 }

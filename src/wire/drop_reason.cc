@@ -40,6 +40,7 @@ constexpr std::array kNames = {
     "receive_queue_empty",
     "stale_feedback",
     "unknown_probe",
+    "unproven",
     "queue_full",
 };
 static_assert(kNames.size() == kDropReasonCount);

@@ -45,6 +45,7 @@ enum class DropReason : std::uint8_t {
   kReceiveQueueEmpty,  // an immediate arrived and no receive was posted
   kStaleFeedback,      // SACK, NACK or ACK about packets no longer or never outstanding
   kUnknownProbe,       // answer to a probe that is not waiting for one
+  kUnproven,           // it may be so, but whoever said it has shown nothing for it
   kQueueFull,          // our own control queue had no room to answer
 
   kCount,

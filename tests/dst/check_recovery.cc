@@ -46,7 +46,7 @@ void Checker::check_other_path(EndRef from, std::uint64_t packet, PortMask free,
                                const core::TxPacket& tx) const {
   const End& end = world_.model.end(from);
   if (end.history.last_ev(packet) != tx.ev || end.init.active_evs != 0) return;
-  if (world_.stage.swarm.on(Fault::kPortDown)) return;
+  if (world_.stage.swarm.on(Fault::kPortDown) || world_.stage.swarm.on(Fault::kForgery)) return;
   const core::EvProfile& profile = *end.init.ev_profile;
   const core::Endpoint& engine = world_.hosts[end.host]->engine();
   for (std::uint16_t i = 0; i < profile.size(); ++i) {

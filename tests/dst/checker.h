@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/types.h"
@@ -125,6 +126,8 @@ class Checker {
   std::map<std::pair<unsigned, unsigned>, PortMask> remote_ports_;
   // The ports of a host through which something came from the address of another: (host, other).
   std::map<std::pair<unsigned, unsigned>, PortMask> heard_through_;
+  // What somebody else told a host about the ports of another: (host, other).
+  std::map<std::pair<unsigned, unsigned>, std::set<std::uint32_t>> claimed_ports_;
   // Trim NACKs that a host heard from another; answered: the window became smaller.
   std::map<std::pair<unsigned, unsigned>, Tally> trims_;
   std::uint64_t data_packets_ = 0;

@@ -75,6 +75,9 @@ std::optional<Flight> Forger::forge(Attack attack, const Victim& victim) {
       return forge_ack(attack, victim);
     case Attack::kNackPath:
       return forge_nack(attack, victim);
+    case Attack::kPortClaim:
+    case Attack::kAnswerForNobody:
+      return forge_endpoint(attack, victim);
     case Attack::kCount:
       break;
   }
@@ -222,6 +225,22 @@ std::optional<Flight> Forger::forge_ack(Attack attack, const Victim& victim) {
     ack.msn = static_cast<std::uint32_t>(message) + random_.between(1, 0x1000);
   }
   flight.packet.body = ack;
+  return flight;
+}
+
+Flight Forger::forge_endpoint(Attack attack, const Victim& victim) {
+  const bool claim = attack == Attack::kPortClaim;
+  Flight flight =
+      to(victim, claim ? wire::Opcode::kEndpointRequest : wire::Opcode::kEndpointResponse);
+  flight.provenance = Provenance::kHarmless;
+  flight.packet.bth.destination = kEndpointQp;
+  flight.packet.bth.psn = Psn(random_.below(0x1'0000));
+  if (claim) {
+    const std::uint32_t up = random_.below(1U << world_.stage.swarm.ports);
+    flight.packet.body = wire::EndpointRequest{.port_status = up};
+  } else {
+    flight.packet.body = wire::EndpointResponse{};
+  }
   return flight;
 }
 

@@ -44,6 +44,7 @@ class Forger {
   std::optional<Flight> forge_sack(Attack attack, const Victim& victim);
   std::optional<Flight> forge_nack(Attack attack, const Victim& victim);
   std::optional<Flight> forge_ack(Attack attack, const Victim& victim);
+  Flight forge_endpoint(Attack attack, const Victim& victim);
   // Acknowledges what was sent and has not arrived: nothing in it is wrong but that it is a lie.
   std::optional<Flight> perfect_lie(const Victim& victim);
 
