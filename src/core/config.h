@@ -91,6 +91,9 @@ struct EndpointConfig {
   // peer, and no more often than this. Ends to whom a packet costs much more than to a card set it:
   // a probe and its answer are two packets for each that came in, where few come.
   DurationNs reverse_check_ns = 0;
+  // Peers name both queue pairs in SACKs, NACKs and probes by the low halves of their numbers, and
+  // number their messages in a row from 0: what does not fit is not theirs.
+  bool strict = true;
   // Answers of a queue pair that leave at the same time take one path: for callers to whom packets
   // on one path come cheaper together.
   bool group_answers = false;

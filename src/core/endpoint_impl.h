@@ -112,7 +112,6 @@ struct Endpoint::Impl {
   EvIndex choose_status_ev(PortMask free_ports, Peer& peer, bool any_path);
   bool next_port_status(TimeNs now, PortMask free_ports, TxPacket& out);
   bool next_port_question(TimeNs now, PortMask free_ports, TxPacket& out);
-  bool ask_through(TimeNs now, PortMask port, Peer& peer, TxPacket& out);
   bool next_pending_probe(TimeNs now, PortMask free_ports, TxPacket& out);
   void expire_endpoint_probes(TimeNs now);
   void refresh_endpoint_probe_deadline();

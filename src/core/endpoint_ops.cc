@@ -153,22 +153,18 @@ bool Endpoint::Impl::next_port_question(TimeNs now, PortMask free_ports, TxPacke
     }
     const PortMask port = down.empty() ? down : PortMask().with((down & free_ports).lowest());
     ports.note_asked(peer, now, down.empty() ? ports.unasked(peer) : port);
-    if (ask_through(now, port, peers[peer], out)) return true;
+    // Failed queue pairs do not ask, so that the next one has to.
+    for (std::uint32_t tries = std::min(peers[peer].users, kAskLookahead); tries > 0; --tries) {
+      out.ev = choose_status_ev(port, peers[peer], true);
+      if (out.ev == kNoEv) break;
+      const Qp& qp = *qps[peers[peer].status_qp];
+      const bool asks =
+          qp.requester.ask_path(now, out.ev, {qp.config.number, qp.rtr.remote_qp}, out);
+      if (asks) address(qp, out);
+      if (asks) return true;
+      if (MRC_BUG(kFailedQpsAsk)) break;
+    }
     peer = due.next(peer);
-  }
-  return false;
-}
-
-// Failed queue pairs do not ask, so that the next one has to.
-bool Endpoint::Impl::ask_through(TimeNs now, PortMask port, Peer& peer, TxPacket& out) {
-  for (std::uint32_t tries = std::min(peer.users, kAskLookahead); tries > 0; --tries) {
-    out.ev = choose_status_ev(port, peer, true);
-    if (out.ev == kNoEv) break;
-    const Qp& qp = *qps[peer.status_qp];
-    const bool asks = qp.requester.ask_path(now, out.ev, {qp.config.number, qp.rtr.remote_qp}, out);
-    if (asks) address(qp, out);
-    if (asks) return true;
-    if (MRC_BUG(kFailedQpsAsk)) break;
   }
   return false;
 }

@@ -173,6 +173,7 @@ bool PortStatus::forget_old(std::uint32_t peer, TimeNs now, bool others) {
   if (!known.heard || (recent && others)) return false;
   believe(peer, PortMask::first(kMaxPorts));
   known.heard = false;
+  known.held_off_until = 0;
   return true;
 }
 

@@ -156,6 +156,8 @@ Flight Adversary::forged_sack(EndRef victim, std::int64_t cumulative) {
   const auto ahead = static_cast<std::uint32_t>(cumulative & Psn::kMask);
   Flight flight = to_victim(victim);
   wire::Sack sack;
+  sack.source_context = static_cast<std::uint16_t>(world_.model.end(victim.peer()).config.number);
+  sack.destination_context = static_cast<std::uint16_t>(world_.model.end(victim).config.number);
   sack.cumulative = flow.first_psn() + ahead;
   sack.entropy = static_cast<std::uint32_t>(random_.bits());
   sack.window_units = world_.model.end(victim.peer()).rtr.dynamic_mpr
@@ -206,6 +208,8 @@ Flight Adversary::forged_probe(EndRef victim) {
   flight.packet.bth.opcode = wire::Opcode::kProbe;
   wire::Probe probe;
   probe.probe_id = static_cast<std::uint16_t>(random_.bits());
+  probe.source_context = static_cast<std::uint16_t>(world_.model.end(victim.peer()).config.number);
+  probe.destination_context = static_cast<std::uint16_t>(world_.model.end(victim).config.number);
   flight.packet.body = probe;
   if (random_.one_in(2)) {
     flight.source = foreign_address();

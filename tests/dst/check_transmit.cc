@@ -50,7 +50,8 @@ EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacke
     asker.last_question = {probe->probe_id, tx.ev, host.clock()};
   }
   if (const auto* sack = std::get_if<wire::Sack>(&tx.packet.body)) check_sack(*from, *sack);
-  if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body)) check_ack(*from, *ack);
+  if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body))
+    check_ack(*from, tx.packet.bth.psn, *ack);
   if (const auto* nack = std::get_if<wire::Nack>(&tx.packet.body)) check_nack(*from, *nack);
   return *from;
 }
@@ -212,7 +213,7 @@ void Checker::check_sack(EndRef from, const wire::Sack& sack) {
             sack.received_units, units);
 }
 
-void Checker::check_ack(EndRef from, const wire::Ack& ack) {
+void Checker::check_ack(EndRef from, Psn psn, const wire::Ack& ack) {
   End& end = world_.model.end(from);
   // Soon after the cause, or after the host could do anything at all again; and behind all answers
   // that may wait for a port.
@@ -226,7 +227,8 @@ void Checker::check_ack(EndRef from, const wire::Ack& ack) {
   const Flow& flow = world_.model.incoming(from);
   const unsigned qp = hex(end.config.number);
   if (ack.syndrome != wire::kSyndromeAck) {
-    MRC_CHECK(connection.doomed(), "queue pair %06x sends NAK %#x without a cause", qp,
+    const bool provoked = end.provoked_psns.contains(psn.value());
+    MRC_CHECK(connection.doomed() || provoked, "queue pair %06x sends NAK %#x without a cause", qp,
               ack.syndrome);
     return;
   }

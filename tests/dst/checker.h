@@ -75,7 +75,7 @@ class Checker {
   void check_immediates_in_flight(EndRef from, std::uint64_t packet);
   void check_congestion_window(const Host& host, EndRef from, const core::TxPacket& tx);
   void check_sack(EndRef from, const wire::Sack& sack);
-  void check_ack(EndRef from, const wire::Ack& ack);
+  void check_ack(EndRef from, Psn psn, const wire::Ack& ack);
   void check_nack(EndRef from, const wire::Nack& nack);
 
   // recovery

@@ -109,6 +109,8 @@ struct End {
   std::unordered_set<std::uint32_t> trimmed_psns;
   std::unordered_set<std::uint32_t> refused_psns;
   std::unordered_set<std::uint32_t> outside_psns;
+  std::unordered_set<std::uint32_t> provoked_psns;     // of forged packets
+  std::unordered_set<std::uint64_t> attacked_packets;  // that it sends, by the forger
 };
 
 struct Connection {

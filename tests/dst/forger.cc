@@ -56,6 +56,8 @@ void Forger::on_fault() {
       flight->attack = attack;
       ++world_.stage.attacks[static_cast<std::size_t>(attack)];
     }
+    // A volley proves no more; but the NAKs that two writes cause may come far apart.
+    if (!flight->is_write() && random_.one_in(2)) world_.deliver_now(*flight);
     world_.deliver_now(std::move(*flight));
   }
 }
@@ -65,16 +67,35 @@ std::optional<Flight> Forger::forge(Attack attack, const Victim& victim) {
     case Attack::kWriteOfAStranger:
     case Attack::kWriteBeyondWindow:
     case Attack::kWriteFarBeyond:
+    case Attack::kAncientWrite:
       return forge_write(attack, victim);
+    case Attack::kWriteKey:
+    case Attack::kWriteLength:
+      return forge_known_write(attack, victim);
+    case Attack::kNumberBeyondPsn:
+    case Attack::kNumberOfOlder:
+    case Attack::kNumberOfNewer:
+    case Attack::kReceiveNumber:
+      return forge_number(attack, victim);
+    case Attack::kEmptyAhead:
+    case Attack::kEmptyImmediate:
+      return forge_empty(attack, victim);
     case Attack::kSackOfUnsent:
     case Attack::kSackOfAnotherAge:
     case Attack::kProbeAnswerStamp:
+    case Attack::kSackContext:
       return forge_sack(attack, victim);
     case Attack::kAckOfUnsent:
     case Attack::kFailureNakCount:
+    case Attack::kNakOfNothing:
+    case Attack::kNakCount:
       return forge_ack(attack, victim);
     case Attack::kNackPath:
+    case Attack::kNackContext:
+    case Attack::kFailureContext:
       return forge_nack(attack, victim);
+    case Attack::kProbeContext:
+      return forge_probe(victim);
     case Attack::kPortClaim:
     case Attack::kAnswerForNobody:
       return forge_endpoint(attack, victim);
@@ -122,6 +143,33 @@ Flight Forger::write(const Victim& victim, std::uint64_t packet) {
   return flight;
 }
 
+std::optional<std::uint64_t> Forger::missing(const Victim& victim) {
+  const std::uint64_t edge = victim.in.contiguous();
+  const std::uint64_t window = std::uint64_t{victim.end.rtr.mpr_dest} * core::kWindowUnitPsns;
+  const std::uint64_t end = std::min(victim.in.sent_packets(), edge + window);
+  if (end <= edge) return std::nullopt;
+  const std::uint64_t packet = edge + random_.below(static_cast<std::uint32_t>(end - edge));
+  const auto& attacked = world_.model.end(victim.ref.peer()).attacked_packets;
+  const bool fits = !victim.in.has_arrived(packet) && !attacked.contains(packet);
+  return fits ? std::optional(packet) : std::nullopt;
+}
+
+Flight Forger::genuine(const Victim& victim, std::uint64_t packet) {
+  const PacketShape shape = victim.in.shape(packet);
+  const Message& message = victim.in.messages()[shape.message];
+  Flight flight = write(victim, packet);
+  flight.packet.bth.opcode = shape.opcode;
+  flight.payload_length = shape.length;
+  auto& write = std::get<wire::Write>(flight.packet.body);
+  write.receive_msn =
+      message.request.with_immediate ? static_cast<std::uint16_t>(message.immediate_number) : 0;
+  write.address = message.request.remote_address + shape.offset;
+  write.key = message.request.remote_key;
+  write.message_length = message.request.length;
+  write.immediate = message.request.immediate;
+  return flight;
+}
+
 Flight Forger::sack(const Victim& victim, std::uint64_t contiguous) {
   const End& peer = world_.model.end(victim.ref.peer());
   Flight flight = to(victim, wire::Opcode::kSack);
@@ -165,10 +213,98 @@ std::optional<Flight> Forger::forge_write(Attack attack, const Victim& victim) {
     flight.source = {0xBAD, random_.bits() | (std::uint64_t{1} << 63)};
     return flight;
   }
+  if (attack == Attack::kAncientWrite) {
+    if (edge < 3 * std::uint64_t{window}) return std::nullopt;
+    return genuine(victim, edge - 2 * std::uint64_t{window} - 1 - random_.below(window));
+  }
   if (attack == Attack::kWriteBeyondWindow) {
     return write(victim, edge + window + random_.below(window));
   }
   return write(victim, edge + 2 * std::uint64_t{window} + random_.below(0x40'0000));
+}
+
+std::optional<Flight> Forger::forge_known_write(Attack attack, const Victim& victim) {
+  const auto packet = missing(victim);
+  if (!packet || victim.in.shape(*packet).length == 0) return std::nullopt;
+  Flight flight = genuine(victim, *packet);
+  auto& write = std::get<wire::Write>(flight.packet.body);
+  if (attack == Attack::kWriteKey) {
+    write.key = Rkey{static_cast<std::uint32_t>(write.key) ^ (1U << random_.below(32))};
+  } else {
+    ++write.message_length;
+    if (!wire::ends_message(flight.packet.bth.opcode)) --flight.payload_length;
+  }
+  world_.model.end(victim.ref.peer()).attacked_packets.insert(*packet);
+  return flight;
+}
+
+// The number that breaks the one rule it is meant for and none of the others: of the messages that
+// end between the edge and the packet.
+std::optional<std::uint32_t> Forger::wrong_number(Attack attack, const Victim& victim,
+                                                  std::uint64_t packet) {
+  const std::uint64_t edge = victim.in.contiguous();
+  const auto distance = static_cast<std::uint32_t>(packet - edge);
+  std::uint64_t highest = victim.in.sent_packets();
+  while (highest > edge && !victim.in.has_arrived(highest - 1))
+    --highest;
+  if (attack == Attack::kNumberBeyondPsn) {
+    if (highest > edge) return std::nullopt;
+    return distance + random_.between(1, 100);
+  }
+  if (highest == edge) return std::nullopt;
+  const PacketShape newest = victim.in.shape(highest - 1);
+  const std::uint32_t number = newest.message - victim.in.shape(edge).message;
+  const std::uint32_t behind = number + (wire::ends_message(newest.opcode) ? 1 : 0);
+  if (attack == Attack::kNumberOfOlder) {
+    if (packet < highest || behind == 0) return std::nullopt;
+    return random_.below(behind);
+  }
+  const bool ends = wire::ends_message(victim.in.shape(packet).opcode);
+  const std::uint32_t least = number + (ends ? 0 : 1);
+  if (packet >= highest || least > distance) return std::nullopt;
+  return least + random_.below(distance - least + 1);
+}
+
+std::optional<Flight> Forger::forge_number(Attack attack, const Victim& victim) {
+  const auto packet = missing(victim);
+  if (!packet) return std::nullopt;
+  const std::uint32_t closed = victim.in.shape(victim.in.contiguous()).message;
+  Flight flight = genuine(victim, *packet);
+  auto& write = std::get<wire::Write>(flight.packet.body);
+  if (attack == Attack::kReceiveNumber) {
+    if (!wire::has_immediate(flight.packet.bth.opcode)) return std::nullopt;
+    const std::uint32_t ahead = victim.in.shape(*packet).message - closed;
+    write.receive_msn = static_cast<std::uint16_t>(victim.status.counters.immediates + ahead + 1);
+    return flight;
+  }
+  const auto ahead = wrong_number(attack, victim, *packet);
+  if (!ahead) return std::nullopt;
+  write.msn = static_cast<std::uint16_t>(closed + *ahead);
+  // Else its receive number may be the one that does not fit.
+  if (wire::has_immediate(flight.packet.bth.opcode)) return std::nullopt;
+  return flight;
+}
+
+// Shaped as a message of one packet, which the true one is.
+std::optional<Flight> Forger::forge_empty(Attack attack, const Victim& victim) {
+  const auto packet = missing(victim);
+  if (!packet) return std::nullopt;
+  const wire::Opcode opcode = victim.in.shape(*packet).opcode;
+  const bool at_edge = *packet == victim.in.contiguous();
+  const bool immediate = attack == Attack::kEmptyImmediate;
+  if (at_edge != immediate || !wire::starts_message(opcode) || !wire::ends_message(opcode)) {
+    return std::nullopt;
+  }
+  Flight flight = genuine(victim, *packet);
+  auto& write = std::get<wire::Write>(flight.packet.body);
+  flight.payload_length = write.message_length = 0;
+  write.key = Rkey{0xBAD};
+  if (immediate) {
+    flight.packet.bth.opcode = wire::Opcode::kWriteOnlyImm;
+    write.receive_msn = static_cast<std::uint16_t>(victim.status.counters.immediates +
+                                                   victim.end.rtr.max_wimm_dest + 1);
+  }
+  return flight;
 }
 
 std::optional<Flight> Forger::forge_sack(Attack attack, const Victim& victim) {
@@ -179,6 +315,12 @@ std::optional<Flight> Forger::forge_sack(Attack attack, const Victim& victim) {
   if (attack == Attack::kSackOfAnotherAge) {
     const std::uint32_t back = victim.status.window_psns + random_.between(1, 0x1000);
     return sack(victim, static_cast<std::uint64_t>(oldest - std::int64_t{back}));
+  }
+  if (attack == Attack::kSackContext) {  // all that was sent has arrived, it says
+    Flight flight = sack(victim, victim.out.sent_packets());
+    std::get<wire::Sack>(flight.packet.body).source_context ^=
+        static_cast<std::uint16_t>(1U << random_.below(16));
+    return flight;
   }
   const End::Question& asked = victim.end.last_question;
   const TimeNs now = world_.hosts[victim.end.host]->clock();
@@ -192,7 +334,7 @@ std::optional<Flight> Forger::forge_sack(Attack attack, const Victim& victim) {
   return flight;
 }
 
-std::optional<Flight> Forger::forge_nack(Attack /*attack*/, const Victim& victim) {
+std::optional<Flight> Forger::forge_nack(Attack attack, const Victim& victim) {
   const auto packet = in_flight(victim);
   if (!packet) return std::nullopt;
   const End& peer = world_.model.end(victim.ref.peer());
@@ -202,9 +344,26 @@ std::optional<Flight> Forger::forge_nack(Attack /*attack*/, const Victim& victim
   nack.destination_context = static_cast<std::uint16_t>(victim.end.config.number);
   nack.psn = victim.out.psn(*packet);
   echo(victim, *packet, nack.entropy, nack.timestamp_ticks);
-  nack.entropy ^= 1U << random_.below(32);
+  if (attack == Attack::kNackPath) {
+    nack.entropy ^= 1U << random_.below(32);
+  } else {
+    nack.source_context ^= static_cast<std::uint16_t>(1U << random_.below(16));
+  }
+  if (attack == Attack::kFailureContext) nack.reason = wire::NackReason::kUnexpectedEvent;
   flight.packet.bth.psn = nack.psn;
   flight.packet.body = nack;
+  return flight;
+}
+
+Flight Forger::forge_probe(const Victim& victim) {
+  const End& peer = world_.model.end(victim.ref.peer());
+  Flight flight = to(victim, wire::Opcode::kProbe);
+  wire::Probe probe;
+  probe.probe_id = static_cast<std::uint16_t>(random_.below(0x8000));
+  probe.source_context = static_cast<std::uint16_t>(peer.config.number);
+  probe.destination_context = static_cast<std::uint16_t>(victim.end.config.number);
+  probe.source_context ^= static_cast<std::uint16_t>(1U << random_.below(16));
+  flight.packet.body = probe;
   return flight;
 }
 
@@ -217,6 +376,14 @@ std::optional<Flight> Forger::forge_ack(Attack attack, const Victim& victim) {
   wire::Ack ack{.syndrome = wire::kSyndromeAck, .msn = 0};
   if (attack == Attack::kAckOfUnsent) {
     ack.msn = static_cast<std::uint32_t>(victim.out.sent_messages()) + random_.between(1, 0x1000);
+  } else if (attack == Attack::kNakOfNothing || attack == Attack::kNakCount) {
+    auto& attacked = world_.model.end(victim.ref).attacked_packets;
+    if (!attacked.insert(*packet).second) return std::nullopt;
+    ack.syndrome =
+        random_.one_in(2) ? wire::kSyndromeNakInvalidRequest : wire::kSyndromeNakRemoteAccess;
+    const bool counts = attack == Attack::kNakOfNothing;
+    ack.msn = counts ? static_cast<std::uint32_t>(message)
+                     : static_cast<std::uint32_t>(message) + random_.between(1, 0x1000);
   } else {
     static constexpr std::uint8_t kEnds[] = {wire::kSyndromeNakRemoteOperation,
                                              wire::kSyndromeNakImmediateLimit,

@@ -41,8 +41,15 @@ class Forger {
   // Nothing when there is no such moment: nothing is in flight, no window to be outside of.
   std::optional<Flight> forge(Attack attack, const Victim& victim);
   std::optional<Flight> forge_write(Attack attack, const Victim& victim);
+  std::optional<Flight> forge_known_write(Attack attack, const Victim& victim);
+  // In `ahead`, how many messages it says end between the edge and it.
+  std::optional<Flight> forge_number(Attack attack, const Victim& victim);
+  std::optional<std::uint32_t> wrong_number(Attack attack, const Victim& victim,
+                                            std::uint64_t packet);
+  std::optional<Flight> forge_empty(Attack attack, const Victim& victim);
   std::optional<Flight> forge_sack(Attack attack, const Victim& victim);
   std::optional<Flight> forge_nack(Attack attack, const Victim& victim);
+  Flight forge_probe(const Victim& victim);
   std::optional<Flight> forge_ack(Attack attack, const Victim& victim);
   Flight forge_endpoint(Attack attack, const Victim& victim);
   // Acknowledges what was sent and has not arrived: nothing in it is wrong but that it is a lie.
@@ -52,6 +59,10 @@ class Forger {
   Flight to(const Victim& victim, wire::Opcode opcode);
   // A small message that the victim could be sent next, but for its place.
   Flight write(const Victim& victim, std::uint64_t packet);
+  // A packet that was sent to the victim and has not arrived, as it was sent; one that no forger
+  // has touched before, since two refusals of one packet a round trip apart are believed.
+  std::optional<std::uint64_t> missing(const Victim& victim);
+  Flight genuine(const Victim& victim, std::uint64_t packet);
   Flight sack(const Victim& victim, std::uint64_t contiguous);
   std::optional<std::uint64_t> in_flight(const Victim& victim);
   void echo(const Victim& victim, std::uint64_t packet, std::uint32_t& entropy,
