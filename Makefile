@@ -43,7 +43,7 @@ demo: setup ## train in a virtual cluster while its network breaks (a minute)
 
 test: setup ## build and run all tests
 	@$(call build,release)
-	@$(call build,mutants) --target dst mrc_script
+	@$(call build,mutants) --target dst mrc_script host_bugs_test
 	@$(call check,release,mutants)
 
 scenarios: setup ## run all scenarios, long ones too, and hold them against their bars
@@ -63,7 +63,7 @@ chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n
 	 $(if $(SEED),--seed $(SEED))
 
 mutants: setup ## show that the tests notice every planted bug (MUTANT_SEEDS=100 per bug)
-	@$(call build,mutants) --target dst mrc_script
+	@$(call build,mutants) --target dst mrc_script host_bugs_test
 	@scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS)
 
 ledger: ## add the counts of the last `make test` and `make fuzz` to tests/ledger.tsv
