@@ -43,7 +43,7 @@ demo: setup ## train in a virtual cluster while its network breaks (a minute)
 
 test: setup ## build and run all tests
 	@$(call build,release)
-	@$(call build,mutants) --target dst mrc_script
+	@$(call build,mutants) --target dst mrc_script host_bugs_test
 	@$(call check,release,mutants)
 
 scenarios: setup ## run all scenarios, long ones too, and hold them against their bars
@@ -59,14 +59,15 @@ soak: setup ## run seeds that nobody has run before and enter them in the ledger
 
 chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n for the same again)
 	@$(call build,release) --target mrc
-	@tests/system/chaos/chaos.py --mrc build/release/tools/mrc/mrc --minutes $(MINUTES) \
+	@results=build/chaos/$$(date +%s) && mkdir -p $$results && MRC_TEST_RESULTS=$$results \
+	 tests/system/chaos/chaos.py --mrc build/release/tools/mrc/mrc --minutes $(MINUTES) \
 	 $(if $(SEED),--seed $(SEED))
 
 mutants: setup ## show that the tests notice every planted bug (MUTANT_SEEDS=100 per bug)
-	@$(call build,mutants) --target dst mrc_script
+	@$(call build,mutants) --target dst mrc_script host_bugs_test
 	@scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS)
 
-ledger: ## add the counts of the last `make test` and `make fuzz` to tests/ledger.tsv
+ledger: ## add the counts of `make test`, `make chaos` and `make fuzz` to tests/ledger.tsv
 	@scripts/ledger.py
 
 fuzz: setup ## run each fuzz target for a while (SECONDS=60)

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Adds what the last test run showed to the ledger of this tree, and prints the totals.
 
-Usage: ledger.py [--results FOLDER] [--fuzz FOLDER] [--ledger FILE] [--date YYYY-MM-DD]
+Usage: ledger.py [--results FOLDER] [--chaos FOLDER] [--fuzz FOLDER] [--ledger FILE] [--faults FILE]
+                 [--date YYYY-MM-DD]
 
 One line a run: date, commit, then what was counted: seeds, packets, faults, forged and replayed
 packets of the simulated world (test-results/dst*.json), executions of fuzz targets (the logs of
-scripts/fuzz.sh), bytes compared on real sockets, faults of networks and of system calls there. A
-plus sign behind the commit says that the tree was changed after it. Seeds of `make soak` have a
-ledger of their own (tests/seeds/ledger.tsv), which the totals include.
+scripts/fuzz.sh), bytes compared on real sockets, faults of networks and of system calls there, of
+`make test` and of each `make chaos`. What is older than the ledger has been counted. A plus sign
+behind the commit says that the tree was changed after it. Faults by kind go to tests/faults.tsv
+(fault_ledger.py). Seeds of `make soak` have a ledger of their own (tests/seeds/ledger.tsv), which
+the totals include.
 Exit status: 0 all good, 1 there is nothing new to add, 2 wrong usage.
 """
 
@@ -19,6 +22,8 @@ import re
 import subprocess
 import sys
 
+import fault_ledger
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COLUMNS = ("seeds", "packets", "faults", "forged", "replayed", "fuzzed", "verified", "broken",
            "refused")
@@ -27,6 +32,7 @@ FORGED = {"fault forged source", "fault forged key", "fault forged psn", "fault 
           "fault probe flood", "fault qp scan", "fault forged port status"}
 REPLAYED = {"fault stale replay", "fault replay after reuse", "fault duplicate late",
             "fault duplicate after completion"}
+RARE = 100_000  # what a release wants of each kind of fault (docs/testing.md, R3)
 EXECUTED = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 MEANING = {
     "seeds": "worlds simulated", "packets": "packets in them", "faults": "faults in them",
@@ -36,10 +42,14 @@ MEANING = {
 }
 
 
-def count_results(folder):
-    """What the test programs wrote, by column."""
-    found = dict.fromkeys(COLUMNS, 0)
-    for path in sorted(folder.glob("*.json")):
+def newer(paths, since):
+    return sorted(path for path in paths if path.stat().st_mtime > since)
+
+
+def count_results(paths):
+    """What the test programs wrote, by column, and the faults by kind."""
+    found, kinds = dict.fromkeys(COLUMNS, 0), {}
+    for path in paths:
         result = json.loads(path.read_text(encoding="utf-8"))
         lines = result["lines"]
         if result["name"].startswith("dst"):
@@ -50,13 +60,12 @@ def count_results(folder):
         found["verified"] += lines.get("bytes verified", 0)
         found["broken"] += lines.get("network faults", 0)
         found["refused"] += lines.get("system calls that failed", 0)
-    return found
+        for kind, count in fault_ledger.of_lines(lines).items():
+            kinds[kind] = kinds.get(kind, 0) + count
+    return found, kinds
 
 
-def count_fuzzed(folder, since):
-    """Executions of the runs after `since`, a time: logs stay where they are."""
-    logs = sorted(folder.glob("*.log")) if folder.is_dir() else []
-    logs = [log for log in logs if log.stat().st_mtime > since]
+def count_fuzzed(logs):
     return sum(int(number) for log in logs
                for number in EXECUTED.findall(log.read_text(encoding="utf-8", errors="replace")))
 
@@ -75,42 +84,53 @@ def rows_of(ledger):
     return [dict(zip(COLUMNS, map(int, line.split("\t")[2:]))) for line in lines if line.strip()]
 
 
-def soaked(ledger):
-    """Seeds, packets and faults of `make soak`."""
+def soaked(ledger, faults):
+    """What `make soak` has added up to."""
     lines = ledger.read_text(encoding="ascii").splitlines()[1:] if ledger.exists() else []
     rows = [line.split("\t") for line in lines if line.strip()]
+    kinds = fault_ledger.totals(faults, by="soak")
     return {"seeds": sum(int(row[1]) - int(row[0]) + 1 for row in rows),
-            "packets": sum(int(row[3]) for row in rows), "faults": sum(int(row[4]) for row in rows)}
+            "packets": sum(int(row[3]) for row in rows), "faults": sum(int(row[4]) for row in rows),
+            "forged": sum(kinds.get(label, 0) for label in FORGED),
+            "replayed": sum(kinds.get(label, 0) for label in REPLAYED)}
 
 
-def print_totals(rows, soak):
+def print_totals(rows, soak, kinds):
     for column in COLUMNS:
         total = sum(row[column] for row in rows) + soak.get(column, 0)
         print(f"{MEANING[column]:32} {total:>20,}")
+    for kind, count in sorted(kinds.items(), key=lambda entry: entry[1]):
+        if kind.startswith("fault ") and count < RARE:
+            print(f"  {kind:30} {count:>20,}, below {RARE:,}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/release/test-results")
     parser.add_argument("--fuzz", type=pathlib.Path, default=ROOT / "build/fuzz")
+    parser.add_argument("--chaos", type=pathlib.Path, default=ROOT / "build/chaos")
+    parser.add_argument("--faults", type=pathlib.Path, default=fault_ledger.LEDGER)
     parser.add_argument("--ledger", type=pathlib.Path, default=ROOT / "tests/ledger.tsv")
     parser.add_argument("--date", default=datetime.date.today().isoformat())
     options = parser.parse_args()
 
-    found = count_results(options.results)
     last = options.ledger.stat().st_mtime if options.ledger.exists() else 0
-    found["fuzzed"] = count_fuzzed(options.fuzz, last)
+    found, kinds = count_results(newer([*options.results.glob("*.json"),
+                                        *options.chaos.glob("*/chaos.json")], last))
+    found["fuzzed"] = count_fuzzed(newer(options.fuzz.glob("*.log"), last))
     if not any(found.values()):
-        print(f"ledger: nothing was counted in {options.results}; run `make test` first")
-        return 1
-    if rows_of(options.ledger)[-1:] == [found]:
-        print("ledger: the last line has these counts already; run the tests again first")
+        print("ledger: what there is was counted already, or there is nothing; run `make test`, "
+              "`make chaos` or `make fuzz` first")
         return 1
     if not options.ledger.exists():
         options.ledger.write_text("\t".join(("date", "commit", *COLUMNS)) + "\n", encoding="ascii")
+    name = commit()
     with options.ledger.open("a", encoding="ascii") as ledger:
-        ledger.write("\t".join((options.date, commit(), *(str(found[c]) for c in COLUMNS))) + "\n")
-    print_totals(rows_of(options.ledger), soaked(ROOT / "tests/seeds/ledger.tsv"))
+        ledger.write("\t".join((options.date, name, *(str(found[c]) for c in COLUMNS))) + "\n")
+    fault_ledger.add(options.faults, (options.date, name, "test"), kinds)
+    print_totals(rows_of(options.ledger),
+                 soaked(ROOT / "tests/seeds/ledger.tsv", options.faults),
+                 fault_ledger.totals(options.faults))
     return 0
 
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Runs the simulator tests over seeds that nobody has run before, and keeps a ledger of them.
 
-Usage: soak.py <dst program> [--seeds N] [--jobs N] [--ledger FILE]
+Usage: soak.py <dst program> [--seeds N] [--jobs N] [--ledger FILE] [--faults FILE]
 
 Starts where the last entry of the ledger ended and appends one line for each chunk of seeds: first
-and last number, commit, packets, faults, failures. A line is written only when its chunk is done,
-so an interrupted run loses at most one chunk. Seeds that failed go to standard output with the
-command that replays them; they belong into tests/seeds/dst.txt.
+and last number, commit, packets, faults, failures; the faults by kind go to tests/faults.tsv. A line
+is written only when its chunk is done, so an interrupted run loses at most one chunk. Seeds that
+failed go to standard output with the command that replays them; they belong into tests/seeds/dst.txt.
 Exit status: 0 all good, 1 a seed failed, 2 wrong usage.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -18,6 +19,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import fault_ledger
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LEDGER = ROOT / "tests/seeds/ledger.tsv"
@@ -44,7 +47,7 @@ def commit():
 
 
 def run_chunk(dst, first, count, jobs):
-    """The totals of a chunk, with the numbers of failed seeds printed."""
+    """The result lines of a chunk and its failures, with the numbers of failed seeds printed."""
     with tempfile.TemporaryDirectory() as folder:
         results = pathlib.Path(folder) / "results.json"
         command = [str(dst), "--theme", "mixed", "--seeds", str(count), "--first", str(first),
@@ -55,7 +58,7 @@ def run_chunk(dst, first, count, jobs):
             sys.exit(f"soak: dst ended with status {run.returncode}")
         lines = json.loads(results.read_text())["lines"]
     failures = int(re.search(r"^\d+ seeds, (\d+) failed", run.stdout, re.MULTILINE)[1])
-    return lines["packets"], lines["faults"], failures
+    return lines, failures
 
 
 def main():
@@ -64,6 +67,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=10_000)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--ledger", type=pathlib.Path, default=LEDGER)
+    parser.add_argument("--faults", type=pathlib.Path, default=fault_ledger.LEDGER)
     options = parser.parse_args()
     if options.seeds < 1 or options.jobs < 1:
         parser.error("at least one seed and one job")
@@ -73,12 +77,15 @@ def main():
     end = first + options.seeds
     while first < end:
         count = min(CHUNK, end - first)
-        packets, faults, failures = run_chunk(options.dst, first, count, options.jobs)
+        lines, failures = run_chunk(options.dst, first, count, options.jobs)
         failed += failures
         if not options.ledger.exists():
             options.ledger.write_text(HEADER)
         with options.ledger.open("a") as ledger:
-            ledger.write(f"{first}\t{first + count - 1}\t{name}\t{packets}\t{faults}\t{failures}\n")
+            ledger.write(f"{first}\t{first + count - 1}\t{name}\t{lines['packets']}\t"
+                         f"{lines['faults']}\t{failures}\n")
+        fault_ledger.add(options.faults, (datetime.date.today().isoformat(), name, "soak"),
+                         fault_ledger.of_lines(lines))
         first += count
     print(f"soak: {options.seeds} seeds up to {end - 1}, {failed} failed; see {options.ledger}")
     return 1 if failed else 0

@@ -13,6 +13,7 @@
 
 #include "mrc.h"
 #include "nic/device.h"
+#include "os/host_bug.h"
 
 namespace mrc::api {
 
@@ -61,6 +62,7 @@ class QueuePair {
     bool has_access_flags = false;
     // A queue pair that was never told may be written to, as in the published walk-through.
     bool allows_writes() const {
+      if (MRC_HOST_BUG(kAccessFlagsIgnored)) return true;
       return !has_access_flags || (verbs.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0;
     }
     int mrc_given = 0;  // which MRC attributes the program has set

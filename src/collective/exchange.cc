@@ -224,7 +224,9 @@ void Exchange::wait(short events, double timeout_s) const {
 }
 
 void Exchange::send(const nlohmann::json& message) {
-  const std::string line = message.dump() + '\n';
+  // Names and the words of others, cut somewhere, need not be UTF-8.
+  const std::string line =
+      message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   const auto give_up = Clock::now() + std::chrono::milliseconds(kUserTimeoutMs);
   std::size_t sent = 0;
   while (sent < line.size()) {

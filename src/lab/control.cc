@@ -40,7 +40,16 @@ const sockaddr* untyped(const sockaddr_un& address) {
   return static_cast<const sockaddr*>(raw);
 }
 
-std::vector<std::string> split(const std::string& text) {
+void watch(int epoll, int descriptor, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = tag;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) fail("epoll_ctl");
+}
+
+}  // namespace
+
+std::vector<std::string> parse_request(const std::string& text) {
   std::vector<std::string> words;
   std::size_t from = 0;
   while (from <= text.size()) {
@@ -50,15 +59,6 @@ std::vector<std::string> split(const std::string& text) {
   }
   return words;
 }
-
-void watch(int epoll, int descriptor, std::uint64_t tag) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = tag;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) fail("epoll_ctl");
-}
-
-}  // namespace
 
 ControlServer::ControlServer(const std::string& path, Handler handler, Farewell farewell)
     : handler_(std::move(handler)),
@@ -110,7 +110,7 @@ bool ControlServer::serve(ClientId client, int socket) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (got <= 0) return false;
   request.resize(static_cast<std::size_t>(got));
-  const Reply reply = handler_(client, split(request));
+  const Reply reply = handler_(client, parse_request(request));
   std::string text = (reply.ok ? "+" : "-") + reply.text;
   if (text.size() > kMaxReply) text.resize(kMaxReply);
   return ::send(socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==

@@ -21,6 +21,9 @@ struct Reply {
   std::string text;
 };
 
+// At least one word, which may be empty.
+std::vector<std::string> parse_request(const std::string& text);
+
 enum class ClientId : std::uint32_t {};
 
 class ControlServer {

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/one_line.h"
 #include "fabric/quantity.h"
 #include "lab/host_config.h"
 #include "lab/kernel_testbed.h"
@@ -31,7 +32,7 @@ std::unique_ptr<Testbed> make_testbed(ClusterOptions options, const Directory& d
   return std::make_unique<Cluster>(options);
 }
 
-Reply refused(std::string text) { return {.ok = false, .text = std::move(text)}; }
+Reply refused(std::string text) { return {.ok = false, .text = one_line(std::move(text))}; }
 Reply done(std::string text = {}) { return {.ok = true, .text = std::move(text)}; }
 
 }  // namespace
@@ -133,7 +134,8 @@ Reply Daemon::hold(ClientId client, const std::vector<std::string>& words) {
     return refused(fmt::format("there is no host {}; this lab has hosts 0 to {}", words[1],
                                testbed_->topology().hosts() - 1));
   }
-  programs_[client] = {.host = *host, .pid = words[2], .command = words[3]};
+  // A tab would begin another column of the status.
+  programs_[client] = {.host = *host, .pid = one_line(words[2]), .command = one_line(words[3])};
   return done(testbed_->host_space(*host));
 }
 

@@ -2,12 +2,17 @@
 
 #include <pthread.h>
 
+#include "os/host_bug.h"
+
 namespace mrc::nic {
 namespace {
 
 std::atomic<std::uint32_t> g_generation{0};
 
-void on_fork_in_child() { g_generation.fetch_add(1, std::memory_order_relaxed); }
+void on_fork_in_child() {
+  if (MRC_HOST_BUG(kChildUsesTheDevice)) return;
+  g_generation.fetch_add(1, std::memory_order_relaxed);
+}
 
 }  // namespace
 

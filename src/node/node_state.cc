@@ -308,7 +308,7 @@ void NodeState::publish_ev_state(std::uint64_t profile_id, const ProfileEv& ev,
 }
 
 std::vector<NodeState::EvOpinion> NodeState::ev_opinions(std::uint64_t profile_id) {
-  return impl_->opinions.read(profile_id);
+  return impl_->opinions.read(*snapshot(), profile_id);
 }
 
 core::EvState NodeState::ev_state(std::uint64_t profile_id, const ProfileEv& ev) {

@@ -21,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "os/host_bug.h"
 #include "os/kernel_random.h"
 
 namespace mrc::node::node_files {
@@ -234,7 +235,7 @@ int may_control(const std::string& directory) {
 }
 
 std::string distrust(const std::string& directory) {
-  if (geteuid() == 0) return {};
+  if (geteuid() == 0 || MRC_HOST_BUG(kStateOfAnybody)) return {};
   const std::size_t end = directory.find_last_not_of('/');
   const std::string path = directory.substr(0, end + 1);
   const std::string folder = folder_of(path);
@@ -251,6 +252,7 @@ std::string distrust(const std::string& directory) {
 }
 
 bool speaks_for(const std::string& directory, uid_t owner) {
+  if (MRC_HOST_BUG(kAnybodyWithdraws)) return true;
   struct stat info {};
   return is_believed(owner) || (stat(directory.c_str(), &info) == 0 && info.st_uid == owner);
 }

@@ -8,22 +8,19 @@
 #include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <thread>
+#include <utility>
 
-#include "wire/icrc.h"
-#include "wire/reader.h"
-#include "wire/writer.h"
+#include "node/opinion_record.h"
 
 namespace mrc::node {
 namespace {
 
 constexpr std::uint32_t kMaxOpinions = 16'384;  // of one process
-constexpr std::size_t kRecordBytes = 64;
-constexpr std::size_t kRecordSumAt = kRecordBytes - 4;
 constexpr unsigned kReadAttempts = 4;
 constexpr const char* kOpinionPrefix = "opinions-";
-
-using Record = std::array<std::byte, kRecordBytes>;
 
 std::string user_prefix(ProfileKind kind, std::uint64_t id) {
   std::array<char, 32> text{};
@@ -61,74 +58,40 @@ int no_access(int error) {
   return error == ENOENT || error == EPERM || error == EROFS ? EACCES : error;
 }
 
-std::uint32_t record_sum(std::span<const std::byte> record) {
-  return ~wire::crc32_update(0xFFFF'FFFF, record.first(kRecordSumAt));
-}
-
-// A record whose state is GOOD is an empty slot.
-Record make_record(std::uint64_t profile_id, std::span<const std::uint8_t> value, PortId port,
-                   core::EvState state) {
-  Record record{};
-  wire::ByteWriter out(record);
-  out.u64(profile_id);
-  out.u8(static_cast<std::uint8_t>(state));
-  out.u8(static_cast<std::uint8_t>(port));
-  out.copy_from(value);
-  out.zeros(kRecordSumAt - out.written());
-  out.u32(record_sum(record));
+// Reads the record at `at` again until it is whole; one that never is belongs to nobody.
+std::optional<OpinionRecord> read_record_again(int fd, std::size_t at) {
+  std::optional<OpinionRecord> record;
+  for (unsigned attempt = 0; attempt < kReadAttempts && !record; ++attempt) {
+    OpinionBytes bytes{};
+    if (pread(fd, bytes.data(), bytes.size(), static_cast<off_t>(at)) != kOpinionBytes) break;
+    record = decode_opinion(bytes);
+  }
   return record;
 }
 
-// False: torn or foreign.
-bool read_record(std::span<const std::byte> bytes, std::uint64_t& profile_id,
-                 NodeState::EvOpinion& out) {
-  wire::ByteReader in(bytes);
-  profile_id = in.u64();
-  const std::uint8_t state = in.u8();
-  const std::uint8_t port = in.u8();
-  in.copy_to(std::span(out.value.bytes));
-  in.skip(in.left() - 4);
-  if (in.u32() != record_sum(bytes)) return false;
-  if (state > static_cast<std::uint8_t>(core::EvState::kDenied) || port > kMaxPorts) return false;
-  out.state = static_cast<core::EvState>(state);
-  out.port = PortId{port};
-  return true;
+// The worst of each EV that the profile has, by port and value. All users of the host may write
+// such files: what they say of EVs that it has not takes no room.
+using Opinions =
+    std::map<std::pair<PortId, std::array<std::uint8_t, wire::kEvBytes>>, core::EvState>;
+
+Opinions no_opinions(const NodeSnapshot& now, std::uint64_t profile_id) {
+  Opinions all;
+  const auto profile = now.ev_profiles.find(profile_id);
+  if (profile == now.ev_profiles.end()) return all;
+  for (const ProfileEv& ev : profile->second.evs)
+    all.emplace(std::pair{ev.port, ev.value.bytes}, core::EvState::kGood);
+  return all;
 }
 
-// Reads the record at `at` again until it is whole; one that never is belongs to nobody.
-bool read_record_again(int fd, std::size_t at, std::uint64_t& profile_id,
-                       NodeState::EvOpinion& out) {
-  for (unsigned attempt = 0; attempt < kReadAttempts; ++attempt) {
-    Record record{};
-    if (pread(fd, record.data(), record.size(), static_cast<off_t>(at)) != kRecordBytes)
-      return false;
-    if (read_record(record, profile_id, out)) return true;
-  }
-  return false;
-}
-
-void merge(std::vector<NodeState::EvOpinion>& all, const NodeState::EvOpinion& opinion) {
-  const auto known = std::find_if(all.begin(), all.end(), [&](const NodeState::EvOpinion& other) {
-    return other.port == opinion.port && other.value == opinion.value;
-  });
-  if (known == all.end()) {
-    all.push_back(opinion);
-  } else {
-    known->state = std::max(known->state, opinion.state);
-  }
-}
-
-void read_opinions(int fd, std::uint64_t wanted, std::vector<NodeState::EvOpinion>& all) {
+void read_opinions(int fd, std::uint64_t wanted, Opinions& all) {
   std::vector<std::byte> bytes;
-  if (fd < 0 || node_files::read_all(fd, kMaxOpinions * kRecordBytes, bytes) != 0) return;
-  for (std::size_t at = 0; at + kRecordBytes <= bytes.size(); at += kRecordBytes) {
-    std::uint64_t profile_id = 0;
-    NodeState::EvOpinion opinion;
-    if (!read_record(std::span(bytes).subspan(at, kRecordBytes), profile_id, opinion) &&
-        !read_record_again(fd, at, profile_id, opinion))
-      continue;
-    if (profile_id == wanted && opinion.state != core::EvState::kGood) merge(all, opinion);
-    if (all.size() == kMaxOpinions) return;
+  if (fd < 0 || node_files::read_all(fd, kMaxOpinions * kOpinionBytes, bytes) != 0) return;
+  for (std::size_t at = 0; at + kOpinionBytes <= bytes.size(); at += kOpinionBytes) {
+    auto record = decode_opinion(std::span(bytes).subspan(at).first<kOpinionBytes>());
+    if (!record) record = read_record_again(fd, at);
+    if (!record || record->profile_id != wanted) continue;
+    const auto known = all.find({record->opinion.port, record->opinion.value.bytes});
+    if (known != all.end()) known->second = std::max(known->second, record->opinion.state);
   }
 }
 
@@ -240,9 +203,10 @@ void EvOpinions::publish(std::uint64_t profile_id, const wire::EvValue& value, P
 EvOpinions::Slots::iterator EvOpinions::write(Slots::iterator slot, core::EvState state) {
   const auto& [key, kept] = *slot;
   slot->second.state = state;
-  const Record record = make_record(key.profile_id, key.value, key.port, state);
-  const auto at = static_cast<off_t>(kept.position * kRecordBytes);
-  const bool written = pwrite(file_.get(), record.data(), record.size(), at) == kRecordBytes;
+  const OpinionBytes record =
+      encode_opinion({key.profile_id, {.value = {key.value}, .port = key.port, .state = state}});
+  const auto at = static_cast<off_t>(kept.position * kOpinionBytes);
+  const bool written = pwrite(file_.get(), record.data(), record.size(), at) == kOpinionBytes;
   if (state != core::EvState::kGood && written) return std::next(slot);
   free_.push_back(kept.position);
   return slots_.erase(slot);
@@ -264,13 +228,19 @@ void EvOpinions::forget_replaced(const NodeSnapshot& now) {
   }
 }
 
-std::vector<NodeState::EvOpinion> EvOpinions::read(std::uint64_t profile_id) const {
-  std::vector<NodeState::EvOpinion> all;
+std::vector<NodeState::EvOpinion> EvOpinions::read(const NodeSnapshot& now,
+                                                   std::uint64_t profile_id) const {
+  Opinions all = no_opinions(now, profile_id);
   node_files::for_each_life_file(directory_, kOpinionPrefix, [&](const node_files::LifeFile& file) {
     read_opinions(file.fd, profile_id, all);
     return true;
   });
-  return all;
+  std::vector<NodeState::EvOpinion> list;
+  for (const auto& [key, state] : all) {
+    if (state != core::EvState::kGood)
+      list.push_back({.value = {key.second}, .port = key.first, .state = state});
+  }
+  return list;
 }
 
 }  // namespace mrc::node

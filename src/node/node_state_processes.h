@@ -81,7 +81,7 @@ class EvOpinions {
   void forget(std::uint64_t profile_id);
   void forget_replaced(const NodeSnapshot& now);
   // The worst opinion of all processes for each EV of the profile that has one.
-  std::vector<NodeState::EvOpinion> read(std::uint64_t profile_id) const;
+  std::vector<NodeState::EvOpinion> read(const NodeSnapshot& now, std::uint64_t profile_id) const;
 
  private:
   struct Key {

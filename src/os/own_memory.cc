@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "os/descriptor.h"
+#include "os/host_bug.h"
 
 namespace mrc::os {
 namespace {
@@ -84,8 +85,8 @@ bool may_use(const void* start, std::size_t length, MemoryUse use) {
     if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %c%c", &first, &last, &read, &write) != 4)
       continue;
     if (last <= good_until) continue;
-    if (first > good_until || read != 'r' || (use == MemoryUse::kWrite && write != 'w'))
-      return false;
+    const bool needs_right = use == MemoryUse::kWrite && !MRC_HOST_BUG(kReadOnlyIsWritable);
+    if (first > good_until || read != 'r' || (needs_right && write != 'w')) return false;
     good_until = last;
   }
   return true;

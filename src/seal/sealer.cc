@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "os/host_bug.h"
 #include "os/kernel_random.h"
 #include "seal/fork_mark.h"
 
@@ -59,7 +60,8 @@ std::size_t Sealer::seal(std::span<const std::byte> header, wire::PayloadPieces 
   MRC_ASSERT(pad <= kPadding.size());
   const std::size_t length = sealed_length(header.size(), wire::payload_bytes(payload), pad);
   if (length > out.size()) return 0;
-  if (generation_ != fork_generation() || number_ == kNumbersEnd) [[unlikely]]
+  const bool in_child = generation_ != fork_generation() && !MRC_HOST_BUG(kChildNumbersOn);
+  if (in_child || number_ == kNumbersEnd) [[unlikely]]
     begin_chain(0);
 
   write_headers(header.first(clear), out);

@@ -29,10 +29,16 @@ std::uint32_t host_of(const Address& address) {
   return static_cast<std::uint32_t>(address.low - 1);
 }
 
-// Ethernet header and check sequence, IP headers, UDP and ICRC.
+// Behind the payload: ICRC or tag.
+std::uint32_t trailer_bytes(const SimConfig& config) {
+  return config.mrc.seal.on ? SealCost::kTagBytes : kIcrcBytes;
+}
+
+// Ethernet header and check sequence, IP headers, UDP, what seals it, and ICRC or tag.
 std::uint32_t frame_extra_bytes(const SimConfig& config) {
   const std::uint32_t tunnel = config.forwarding == fabric::ForwardingMode::kSrv6 ? kIpv6Bytes : 0;
-  return kEthernetBytes + tunnel + kIpv6Bytes + kUdpBytes + kIcrcBytes;
+  const std::uint32_t seal = config.mrc.seal.on ? SealCost::kHeaderBytes : 0;
+  return kEthernetBytes + tunnel + kIpv6Bytes + kUdpBytes + seal + trailer_bytes(config);
 }
 
 Time round_trip(const SimConfig& config, const fabric::Topology& topology, unsigned hops) {
@@ -58,7 +64,7 @@ std::uint32_t full_packet_bytes(const SimConfig& config) {
 }
 
 std::uint32_t trimmed_packet_bytes(const SimConfig& config) {
-  return frame_extra_bytes(config) - kIcrcBytes +
+  return frame_extra_bytes(config) - trailer_bytes(config) +
          static_cast<std::uint32_t>(wire::trimmed_length(/*has_timestamp=*/true));
 }
 

@@ -273,6 +273,7 @@ void Simulation::on_arrival(const Event& event) {
   const unsigned plane = network_->link(head.link).to.plane;
   note(static_cast<std::uint64_t>(event.time) * 31 + event.subject());
   note(std::uint64_t{head.entropy} << 32 | head.bytes << 1 | (head.congestion_experienced ? 1 : 0));
+  if (seals()) charge_seal(event.time, hosts_[host], packet);
   hosts_[host].host->on_packet(event.time, packet, plane);
   packets_.give_back(packet);
   pump(event.time, host);
@@ -314,13 +315,15 @@ void Simulation::pump(Time now, std::uint32_t host) {
     if (network_->can_send(now, plane, host))
       free = free.with(PortId{static_cast<std::uint8_t>(plane + 1)});
   Outgoing out;
-  while (!free.empty() && slot.host->next_packet(now, free, out)) {
+  while (!free.empty() && slot.sealing_until <= now && slot.host->next_packet(now, free, out)) {
+    if (seals()) charge_seal(now, slot, out.packet);
     inject(now, out);
     free = free.without(PortId{static_cast<std::uint8_t>(out.plane + 1)});
   }
-  if (slot.host->wants_to_send()) {
-    Time next = kEndOfTime;
-    for (unsigned plane = 0; plane < topology_.planes(); ++plane) {
+  const bool seals_still = slot.sealing_until > now;
+  if (seals_still || slot.host->wants_to_send()) {
+    Time next = seals_still ? slot.sealing_until : kEndOfTime;
+    for (unsigned plane = 0; plane < topology_.planes() && !seals_still; ++plane) {
       const Time at = network_->free_at(plane, host);
       if (at > now) next = std::min(next, at);
     }
@@ -334,6 +337,17 @@ void Simulation::pump(Time now, std::uint32_t host) {
     slot.timer_at = timer;
     events_.push(Event(timer, EventKind::kHostTimer, host));
   }
+}
+
+// A host takes up nothing to send while it seals and opens what it has. What arrives is in its
+// memory at once; the answers wait.
+void Simulation::charge_seal(Time now, HostSlot& slot, PacketId packet) {
+  const SealCost& cost = config_.mrc.seal;
+  const bool trimmed = packets_.head(packet).trim != PacketTrim::kWhole;
+  const Time fixed = Time{trimmed ? cost.trimmed_ns : cost.packet_ns} * fabric::kPicosecondsPerNs;
+  const Time bytes = trimmed ? 0 : Time{packets_.body(packet).payload_bytes} * cost.byte_ps;
+  slot.sealing_until =
+      std::max(now, slot.sealing_until) + (fixed + bytes) / std::max(1U, cost.processors);
 }
 
 void Simulation::inject(Time now, const Outgoing& out) {

@@ -59,6 +59,7 @@ class Simulation final : public HostListener {
     std::unique_ptr<Host> host;
     Time wake_at = kEndOfTime;   // of the earliest kHostWake on its way
     Time timer_at = kEndOfTime;  // likewise
+    Time sealing_until = 0;      // what it has to seal and to open is done then
 
     void prefetch() const { __builtin_prefetch(host.get()); }
   };
@@ -79,6 +80,8 @@ class Simulation final : public HostListener {
   void on_pause(const Event& event);
   void pump(Time now, std::uint32_t host);
   void inject(Time now, const Outgoing& out);
+  bool seals() const { return config_.transport == Transport::kMrc && config_.mrc.seal.on; }
+  void charge_seal(Time now, HostSlot& slot, PacketId packet);
   void start_task(Time now, TaskId task);
   void post_task(Time now, TaskId task);
   void finish_task(Time now, TaskId task);

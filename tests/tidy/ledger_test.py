@@ -21,22 +21,25 @@ class Ledger(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.ledger = self.folder / "ledger.tsv"
+        self.faults = self.folder / "faults.tsv"
 
     def put(self, name, **lines):
         path = self.folder / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         lines = {label.replace("_", " "): value for label, value in lines.items()}
-        path.write_text(json.dumps({"name": name, "lines": lines}), encoding="utf-8")
+        path.write_text(json.dumps({"name": path.stem, "lines": lines}), encoding="utf-8")
 
     def add(self, status=0):
         run = subprocess.run(
             [sys.executable, "-B", self.root / "scripts/ledger.py", "--results", self.folder,
-             "--fuzz", self.folder, "--ledger", self.ledger, "--date", "2026-11-18"],
+             "--chaos", self.folder / "chaos", "--fuzz", self.folder, "--ledger", self.ledger,
+             "--faults", self.faults, "--date", "2026-11-18"],
             text=True, stdout=subprocess.PIPE, check=False)
         self.assertEqual(run.returncode, status, run.stdout)
         return run.stdout
 
-    def rows(self):
-        lines = [line.split("\t") for line in self.ledger.read_text().splitlines()]
+    def rows(self, ledger=None):
+        lines = [line.split("\t") for line in (ledger or self.ledger).read_text().splitlines()]
         return [dict(zip(lines[0], line)) for line in lines[1:]]
 
     def test_CountsWhatTheTestsWrote(self):
@@ -66,6 +69,47 @@ class Ledger(unittest.TestCase):
         self.put("dst", seeds=10, packets=101, faults=7)
         self.add()
         self.assertEqual([row["fuzzed"] for row in self.rows()], ["0", "0"])
+
+    def test_WhatWasCountedIsNotCountedWithWhatIsNew(self):
+        self.put("dst", seeds=10, packets=100, faults=7)
+        self.add()
+        (self.folder / "ev.log").write_text("stat::number_of_executed_units: 5\n")
+        self.put("chaos/1/chaos", bytes_verified=1000, network_faults=9)
+        self.put("chaos/2/chaos", bytes_verified=500, network_faults=1)
+        self.add()
+        row = self.rows()[1]
+        self.assertEqual([row[column] for column in ("seeds", "fuzzed", "verified", "broken")],
+                         ["0", "5", "1500", "10"])
+
+    def test_FaultsAddUpByKind(self):
+        self.put("dst", seeds=1, packets=1, faults=8, fault_loss=5, fault_gap_flood=3)
+        self.put("dst_fresh", seeds=1, packets=1, faults=1, fault_loss=1)
+        self.add()
+        self.put("dst", seeds=1, packets=1, faults=200_000, fault_loss=200_000)
+        self.put("chaos", network_faults=2, network_fault_cut=2)
+        said = self.add()
+        first, second = self.rows(self.faults)
+        self.assertEqual((first["by"], first["fault loss"], first["fault gap flood"]),
+                         ("test", "6", "3"))
+        self.assertEqual((first["network fault cut"], second["network fault cut"]), ("0", "2"))
+        self.assertEqual((second["fault loss"], second["fault gap flood"]), ("200000", "0"))
+        self.assertRegex(said, r"(?m)^  fault gap flood +3, below 100,000$")
+        self.assertNotIn("fault loss", said)
+
+    def test_SoakAddsItsFaultsByKind(self):
+        dst = self.folder / "dst"
+        dst.write_text("#!/bin/sh\n"
+                       'while [ "$1" != --results ]; do shift; done\n'
+                       """echo '{"name": "dst", "lines": {"packets": 9, "faults": 4, """
+                       """"fault loss": 4}}' > "$2"\necho '2 seeds, 0 failed'\n""")
+        dst.chmod(0o755)
+        for _ in range(2):
+            subprocess.run([sys.executable, "-B", self.root / "scripts/soak.py", dst, "--seeds",
+                            "2", "--ledger", self.ledger, "--faults", self.faults], check=True,
+                           stdout=subprocess.DEVNULL)
+        self.assertEqual([row["faults"] for row in self.rows()], ["4", "4"])
+        self.assertEqual([(row["by"], row["fault loss"]) for row in self.rows(self.faults)],
+                         [("soak", "4"), ("soak", "4")])
 
     def test_NothingIsNoLine(self):
         self.assertIn("make test", self.add(status=1))

@@ -8,6 +8,7 @@ Two programs move data, every byte compared, while calls of libc fail as a plan 
 and the program must either do without or say why it ends.
 """
 
+import collections
 import os
 import pathlib
 import re
@@ -69,7 +70,9 @@ class Program:
     def ends(self):
         """The exit status; a program that does not end is an error."""
         self.out, self.err = self.process.communicate(timeout=END_S)
-        CallFaults.struck += sum(struck for _, struck in self.counts())
+        for rule, (_, struck) in zip(self.plan, self.counts()):
+            call, what = rule.split(":")[:2]
+            CallFaults.struck[f"call fault {call} {what}"] += struck
         return self.process.returncode
 
     def counts(self):
@@ -83,7 +86,7 @@ class CallFaults(programs.CleanTest):
     mrc = None
     library = None
     seed = 1
-    struck = 0
+    struck = collections.Counter()  # by kind
 
     def setUp(self):
         super().setUp()
@@ -141,7 +144,8 @@ class CallFaults(programs.CleanTest):
 
     @classmethod
     def tearDownClass(cls):
-        programs.write_result("call_faults", system_calls_that_failed=cls.struck)
+        programs.write_result("call_faults", system_calls_that_failed=cls.struck.total(),
+                              **{kind: count for kind, count in cls.struck.items() if count})
 
     # Under way -----------------------------------------------------------------------------------
 

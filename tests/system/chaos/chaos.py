@@ -12,6 +12,7 @@ Usage: chaos.py --mrc PROGRAM [--minutes N | --seconds N] [--seed N] [--show-pla
 """
 
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -257,7 +258,8 @@ class Chaos:
         print(f"chaos: ok, seed {self.options.seed}, {len(self.plan)} faults, {runs} runs between "
               f"{len(self.pairs)} pairs, {killed} ended by a kill, {total:,} bytes verified, "
               "0 wrong")
-        programs.write_result("chaos", bytes_verified=total, network_faults=len(self.plan))
+        kinds = collections.Counter(f"network fault {event.kind}" for event in self.plan)
+        programs.write_result("chaos", bytes_verified=total, network_faults=len(self.plan), **kinds)
 
 
 def processes_with(word):

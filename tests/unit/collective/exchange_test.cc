@@ -79,6 +79,22 @@ TEST_F(ExchangeTest, AnErrorOfThePeerIsToldWithoutControlCharacters) {
   expect_failure("says: no ?[31mmemory");
 }
 
+// What a peer said is cut after 400 bytes, here in the middle of a letter, and sent on.
+TEST_F(ExchangeTest, WhatIsNotUtf8IsSentAllTheSame) {
+  std::string said = "x";
+  for (int i = 0; i < 300; ++i)
+    said += "\u00e9";
+  client_.send({{"error", said}});
+  try {
+    server_.receive(kPatienceS);
+    FAIL() << "no error";
+  } catch (const Failure& failure) {
+    server_.send({{"text", failure.what()}});
+  }
+  EXPECT_NE(client_.receive(kPatienceS).at("text").get<std::string>().find("says: x"),
+            std::string::npos);
+}
+
 TEST_F(ExchangeTest, SilenceIsATimeout) {
   expect_failure("no word from", FailureKind::kTimeout, 0.05);
 }

@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "node/node_state.h"
+#include "node/opinion_record.h"
 #include "unit/node/node_state_support.h"
 
 namespace mrc::node {
@@ -181,6 +183,34 @@ TEST_F(NodeStateStrangers, WhatIsNoFileOfAProcessUsesNothing) {
     return open_state(where_)->in_use(ProfileKind::kEv, 1) ? 2 : 0;
   });
   EXPECT_EQ(user.wait(), 0);
+}
+
+// Two files with as many records as a process may have, all about EVs that the profile has not.
+TEST_F(NodeStateStrangers, OpinionsOfWhatNobodyHasHideNone) {
+  const Ready ready;
+  ChildProcess stranger([&] {
+    if (!become(kStranger)) return 1;
+    for (const std::uint8_t file : {1, 2}) {
+      const std::string path = where_ + "/users/opinions-" + std::to_string(file);
+      const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+      if (fd < 0 || flock(fd, LOCK_EX) != 0) return 2;
+      std::vector<std::byte> bytes;
+      for (unsigned i = 0; i < 16'384; ++i) {
+        OpinionRecord record{.profile_id = 1, .opinion = {.state = core::EvState::kAssumedBad}};
+        record.opinion.value.bytes = {0xEE, file, static_cast<std::uint8_t>(i >> 8),
+                                      static_cast<std::uint8_t>(i)};
+        const OpinionBytes one = encode_opinion(record);
+        bytes.insert(bytes.end(), one.begin(), one.end());
+      }
+      if (write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) return 3;
+    }
+    return ready.tell_and_stay();
+  });
+  ASSERT_TRUE(ready.await());
+  const ProfileEv ev = state_->snapshot()->ev_profiles.at(1).evs[0];
+  state_->publish_ev_state(1, ev, core::EvState::kSkip);
+  EXPECT_EQ(state_->ev_state(1, ev), core::EvState::kSkip);
+  EXPECT_EQ(state_->ev_opinions(1).size(), 1U);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::uint64_t number(const std::vector<std::string>& words, std::size_t at) {
 
 }  // namespace
 
-LabStatus read_status(const std::string& text) {
+LabStatus parse_status(const std::string& text) {
   LabStatus status;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
@@ -48,7 +48,7 @@ LabStatus read_status(const std::string& text) {
 LabStatus ask_status(lab::ControlClient& client) {
   const lab::Reply reply = client.ask({"status"});
   if (!reply.ok) throw Failure(reply.text);
-  return read_status(reply.text);
+  return parse_status(reply.text);
 }
 
 }  // namespace mrc::tool

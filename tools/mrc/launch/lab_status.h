@@ -20,7 +20,7 @@ struct LabStatus {
 };
 
 // `text` is the answer to the verb status (lab/daemon.h).
-LabStatus read_status(const std::string& text);
+LabStatus parse_status(const std::string& text);
 // Asks for it; throws Failure when the lab does not answer.
 LabStatus ask_status(lab::ControlClient& client);
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "os/clock.h"
+#include "os/host_bug.h"
 #include "wire/codec.h"
 #include "wire/packet.h"
 
@@ -77,6 +78,7 @@ bool concerns_everybody(std::span<const std::byte> datagram) {
 
 // Whether whoever is at the other end may bind our UDP port too.
 bool is_trusted(int link) {
+  if (MRC_HOST_BUG(kHeirsAreNeighbours)) return true;
   ucred peer{};
   socklen_t length = sizeof(peer);
   if (::getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/one_line.h"
 #include "failure.h"
 
 namespace mrc::tool::perf {
@@ -139,11 +140,11 @@ std::string read_text(const json& message, const char* key, const std::string& p
   const json& value = member(message, key, peer);
   if (!value.is_string() || value.get_ref<const std::string&>().size() > kMaxTextBytes)
     refuse(peer, key);
-  return value.get<std::string>();
+  return one_line(value.get<std::string>());  // people may get to see it
 }
 
-std::vector<std::uint64_t> read_counts(const json& message, const Plan& plan,
-                                       const std::string& peer) {
+std::vector<std::uint64_t> parse_counts(const json& message, const Plan& plan,
+                                        const std::string& peer) {
   std::vector<std::uint64_t> counts = read_numbers(message, "counts", plan.qps, peer);
   if (counts.size() != plan.qps) refuse(peer, "counts");
   return counts;
@@ -157,7 +158,7 @@ json to_json(const Hello& hello) {
           {"address", to_json(hello.address)}};
 }
 
-Hello read_hello(const json& message, const std::string& peer) {
+Hello parse_hello(const json& message, const std::string& peer) {
   check_version(message, peer);
   Hello hello;
   hello.plan = read_plan(object_of(message, "plan", peer), peer);
@@ -170,7 +171,7 @@ json answer_json(const Address& address) {
   return {{"mrc_perf", kProtocol}, {"version", MRC_VERSION}, {"address", to_json(address)}};
 }
 
-Address read_answer(const json& message, const Plan& plan, const std::string& peer) {
+Address parse_answer(const json& message, const Plan& plan, const std::string& peer) {
   check_version(message, peer);
   return read_address(message, plan, peer);
 }
@@ -183,7 +184,7 @@ json to_json(const Result& result) {
           {"latency_ns", {l.min, l.max, l.median, l.mean, l.deviation, l.p99, l.p999}}};
 }
 
-Result read_result(const json& message, const std::string& peer) {
+Result parse_result(const json& message, const std::string& peer) {
   const json& value = object_of(message, "result", peer);
   Result result;
   result.messages = read_number(value, "messages", UINT64_MAX, peer);

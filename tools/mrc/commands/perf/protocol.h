@@ -19,16 +19,16 @@ struct Hello {
 };
 nlohmann::json to_json(const Hello& hello);
 // `peer` is named in errors. The plan has been checked, the address belongs to it.
-Hello read_hello(const nlohmann::json& message, const std::string& peer);
+Hello parse_hello(const nlohmann::json& message, const std::string& peer);
 // The server's answer has no plan of its own.
 nlohmann::json answer_json(const Address& address);
-Address read_answer(const nlohmann::json& message, const Plan& plan, const std::string& peer);
+Address parse_answer(const nlohmann::json& message, const Plan& plan, const std::string& peer);
 
 nlohmann::json to_json(const Result& result);
-Result read_result(const nlohmann::json& message, const std::string& peer);
+Result parse_result(const nlohmann::json& message, const std::string& peer);
 
-std::vector<std::uint64_t> read_counts(const nlohmann::json& message, const Plan& plan,
-                                       const std::string& peer);
+std::vector<std::uint64_t> parse_counts(const nlohmann::json& message, const Plan& plan,
+                                        const std::string& peer);
 std::uint64_t read_number(const nlohmann::json& message, const char* key, std::uint64_t most,
                           const std::string& peer);
 double read_real(const nlohmann::json& message, const char* key, const std::string& peer);

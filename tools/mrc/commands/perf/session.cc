@@ -94,7 +94,7 @@ void Session::greet() {
       collective::Exchange::connect(options_.host, options_.tcp_port, options_.timeout_s));
   exchange_->send(to_json(Hello{options_.plan, seed, endpoint_->address()}));
   const Address theirs =
-      read_answer(exchange_->receive(options_.timeout_s), options_.plan, exchange_->peer());
+      parse_answer(exchange_->receive(options_.timeout_s), options_.plan, exchange_->peer());
   endpoint_->check_peer(theirs, exchange_->peer());
   endpoint_->connect(theirs);
 }
@@ -104,7 +104,7 @@ void Session::be_greeted() {
   { const Endpoint trial(endpoint_options(Plan{})); }
   report_.waiting();
   exchange_.emplace(collective::Listener(options_.tcp_port).accept(0));
-  const Hello hello = read_hello(exchange_->receive(options_.timeout_s), exchange_->peer());
+  const Hello hello = parse_hello(exchange_->receive(options_.timeout_s), exchange_->peer());
   if (hello.plan.test != options_.plan.test)
     throw Failure(fmt::format("the server runs {}, the client {}", name_of(options_.plan.test),
                               name_of(hello.plan.test)));
@@ -182,7 +182,7 @@ ExitCode Session::measure(std::uint64_t size) {
       read_real(answer, "cpu_s", peer) * static_cast<double>(result.messages) / sent;
   result.peer_bits_per_second = read_real(answer, "bits_per_second", peer);
   if (plan.both_ways && plan.verify)
-    outcome.wrong = check_area(target_->bytes(), layout, *peers_, read_counts(answer, plan, peer));
+    outcome.wrong = check_area(target_->bytes(), layout, *peers_, parse_counts(answer, plan, peer));
   std::string wrong = read_text(answer, "wrong", peer);
   if (wrong.empty()) wrong = outcome.wrong;
   result.verified = plan.verify && wrong.empty();
@@ -243,7 +243,7 @@ Session::Outcome Session::server_part(const Layout& layout, json& end) {
   }
   end = exchange_->receive(0);
   outcome.cpu_s = cpu_seconds() - cpu_s;
-  const std::vector<std::uint64_t> counts = read_counts(end, plan, peer);
+  const std::vector<std::uint64_t> counts = parse_counts(end, plan, peer);
   if (receiver) receiver->finish(counts, options_.timeout_s);
   if (!plan.verify) return outcome;
   if (receiver) outcome.wrong = receiver->wrong();
@@ -261,7 +261,7 @@ ExitCode Session::serve(std::uint64_t size) {
                    {"cpu_s", outcome.cpu_s},
                    {"counts", outcome.counts},
                    {"bits_per_second", outcome.result.bits_per_second()}});
-  Result shown = read_result(end, exchange_->peer());
+  Result shown = parse_result(end, exchange_->peer());
   shown.message_bytes = size;
   shown.peer_bits_per_second = outcome.result.bits_per_second();
   shown.cpu_s = outcome.cpu_s;

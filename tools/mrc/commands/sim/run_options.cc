@@ -184,6 +184,8 @@ void check_outputs(const RunOptions& options, const fabric::Topology& topology) 
     check_writable(*path);
   if (outputs.pcap.empty() != outputs.pcap_links.empty())
     throw InputError("--pcap and --pcap-link belong together");
+  if (!outputs.pcap.empty() && options.config.mrc.seal.on)
+    throw InputError("--pcap shows packets that are not sealed; leave out --sealed or --pcap");
   if (!outputs.pcap.empty() && options.transports.size() > 1)
     throw InputError("--pcap takes one transport at a time");
   for (const std::string& link : outputs.pcap_links)

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "fabric/input_error.h"
+#include "seal/layout.h"
 
 namespace mrc::tool::simulator {
 namespace {
@@ -65,6 +66,15 @@ constexpr Parameter<Dcqcn> kDcqcn[] = {
     {"clamp_target", &Dcqcn::clamp_target},
     {"cnp_interval_ps", &Dcqcn::cnp_interval_ps},
 };
+
+using Seal = sim::SealCost;
+constexpr Parameter<Seal> kSeal[] = {
+    {"packet_ns", &Seal::packet_ns},
+    {"byte_ps", &Seal::byte_ps},
+    {"trimmed_ns", &Seal::trimmed_ns},
+    {"processors", &Seal::processors},
+};
+static_assert(Seal::kHeaderBytes == seal::kSealHeaderLength && Seal::kTagBytes == seal::kTagLength);
 
 using Shares = fabric::QueueShares;
 constexpr Parameter<Shares> kShares[] = {
@@ -145,6 +155,12 @@ void set_roce(const std::string& text, sim::RoceOptions& options) {
   if (assign<Roce>(kRoce, assignment, options)) return;
   if (!assign<Dcqcn>(kDcqcn, assignment, options.rates))
     refuse(assignment, names<Roce>(kRoce) + names<Dcqcn>(kDcqcn));
+}
+
+void set_seal(const std::string& text, sim::SealCost& cost) {
+  const Assignment assignment = split(text);
+  if (!assign<Seal>(kSeal, assignment, cost)) refuse(assignment, names<Seal>(kSeal));
+  if (cost.processors == 0) throw InputError("processors cannot be '0'");
 }
 
 void set_queue(const std::string& text, fabric::QueueShares& shares) {
