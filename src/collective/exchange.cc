@@ -114,9 +114,12 @@ std::string connect_failure(const std::string& host, std::uint16_t port, int err
   return fmt::format("{}: {}", where, std::strerror(error));
 }
 
-// A peer's words, fit for a terminal.
+// A peer's words, fit for a terminal: not too many, and no letter cut in two.
 std::string printable(std::string text) {
-  text.resize(std::min(text.size(), kMaxErrorBytes));
+  std::size_t end = std::min(text.size(), kMaxErrorBytes);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
+  text.resize(end);
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
   return text;
@@ -224,7 +227,7 @@ void Exchange::wait(short events, double timeout_s) const {
 }
 
 void Exchange::send(const nlohmann::json& message) {
-  // Names and the words of others, cut somewhere, need not be UTF-8.
+  // Names of files and hosts need not be UTF-8.
   const std::string line =
       message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   const auto give_up = Clock::now() + std::chrono::milliseconds(kUserTimeoutMs);

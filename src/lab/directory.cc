@@ -93,7 +93,13 @@ bool Directory::lock() {
     if (!make_base(base_) || !make_folder(path_)) continue;
     os::Descriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid() && errno == ENOENT) continue;  // removed in this moment
-    if (!lock.valid()) fail(file);
+    if (!lock.valid()) {
+      const int error = errno;
+      // Gone if they are empty, as when they are new.
+      if (::rmdir(path_.c_str()) == 0) ::rmdir(base_.c_str());
+      errno = error;
+      fail(file);
+    }
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return false;
       fail(file);

@@ -102,6 +102,20 @@ def finish(process):
     return out
 
 
+def processes_with(word):
+    """Those that have it on their command line, other than us."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if word.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 def write_result(name, **lines):
     """What a test measured, for scripts/test_summary.py; a blank stands for each underscore."""
     folder = os.environ.get("MRC_TEST_RESULTS")

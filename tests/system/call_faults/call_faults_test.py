@@ -46,6 +46,17 @@ AT_START = [
     "connect:ENETUNREACH", "setsockopt:EPERM", "getrandom:EINTR", "getrandom:short",
     "pthread_create:EAGAIN",
 ]
+# Of who listens and is called: at its start, when its peer comes, and at its end.
+OF_A_SERVER = [
+    "socket:EMFILE", "socket:ENOBUFS", "bind:ENOMEM", "bind:EADDRINUSE", "listen:EADDRINUSE",
+    "listen:ENOBUFS", "accept4:EMFILE", "accept4:ENOMEM", "open:EMFILE", "open:ENFILE",
+    "mmap:ENOMEM", "epoll_create1:EMFILE", "epoll_ctl:ENOMEM", "eventfd:EMFILE",
+    "timerfd_create:EMFILE", "inotify_init1:EMFILE", "setsockopt:ENOBUFS", "pthread_create:EAGAIN",
+]
+OF_A_LAB = [
+    "socket:EMFILE", "socket:ENOBUFS", "bind:ENOMEM", "listen:ENOBUFS", "epoll_create1:EMFILE",
+    "epoll_ctl:ENOMEM", "eventfd:EMFILE", "open:EMFILE",
+]
 AT_CHANGE = [
     "open:EMFILE", "open:EIO", "write:ENOSPC", "write:EINTR", "write:short", "fsync:EIO",
     "rename:EIO", "rename:EACCES", "pread:EIO", "pread:EINTR", "pread:short", "lstat:EIO",
@@ -215,6 +226,72 @@ class CallFaults(programs.CleanTest):
 
     def test_EachCallOfAStartMayFailOverCables(self):
         self.check_start("wire")
+
+    # A server's start --------------------------------------------------------------------------
+
+    def left_behind(self):
+        """Files of processes that live: who uses a profile, and what they think of paths."""
+        return [str(path) for path in pathlib.Path(self.folder).rglob("users/*")]
+
+    def check_nth_call_of_a_server(self, backend, rule, number):
+        """Whether the server made so many calls of that kind. Its client never hangs either."""
+        server, client = self.pair(backend, [f"{rule}:@{number}"], [], "-s", "64K", "-n", "20",
+                                   "--timeout", "5")
+        self.assert_ends_well(client)
+        if client.process.returncode != 0 and server.listened:
+            # It may have lost its client before the greeting, and wait for another.
+            server.process.terminate()
+            self.assertIn(server.ends(), (0, 1, 4, 130, -signal.SIGTERM), server.err)
+        else:
+            self.assert_ends_well(server)
+        self.assertEqual(self.left_behind(), [], server.plan)
+        return server.counts()[0][1] > 0
+
+    def check_each_call(self, rules, check):
+        tried = {}
+        for rule in rules:
+            with self.subTest(rule=rule):
+                tried[rule] = 0
+                for number in NUMBERS:
+                    if not check(rule, number):
+                        break
+                    tried[rule] += 1
+        print(f"calls that failed, each once: {tried}", file=sys.stderr)
+        return {rule.split(":")[0] for rule, times in tried.items() if times == 0}
+
+    def test_EachCallOfAServerMayFailOverUdp(self):
+        silent = self.check_each_call(
+            OF_A_SERVER, lambda *which: self.check_nth_call_of_a_server("udp", *which))
+        self.assertEqual(silent, set())
+
+    def test_EachCallOfAServerMayFailOverCables(self):
+        silent = self.check_each_call(
+            OF_A_SERVER, lambda *which: self.check_nth_call_of_a_server("wire", *which))
+        self.assertEqual(silent, set())
+
+    def check_nth_call_of_a_lab(self, rule, number):
+        """It is up, or says why not and leaves nothing."""
+        base = pathlib.Path(self.folder, "labs")
+        where = ["--dir", str(base)]
+        lab = Program(self, [f"{rule}:@{number}"],
+                      ["lab", "up", "--hosts", "2", "--t0", "1", "--t1", "1", *where],
+                      programs.device_environment(self.folder))
+        code = lab.ends()
+        self.assertIn(code, (0, 1), f"{lab.plan}: {lab.err}")
+        if code != 0:
+            self.assertRegex(lab.err, r"\Amrc[\w ]*: [^\n]+\n\Z", lab.plan)
+        else:
+            down = programs.run([self.mrc, "lab", "down", *where])
+            self.assertEqual(down.returncode, 0, f"{lab.plan}: {down.stderr}")
+        left = [str(path) for path in base.rglob("*")]
+        self.assertEqual(left, [], f"{lab.plan}: {lab.err}")
+        programs.eventually(lambda: not programs.processes_with(str(base)),
+                            f"{lab.plan}: a process is left")
+        return lab.counts()[0][1] > 0
+
+    def test_EachCallOfALabMayFail(self):
+        silent = self.check_each_call(OF_A_LAB, self.check_nth_call_of_a_lab)
+        self.assertEqual(silent, set())
 
     # What a controller sets -----------------------------------------------------------------------
 

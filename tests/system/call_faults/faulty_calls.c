@@ -27,6 +27,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -76,6 +77,7 @@ static const struct {
     {"ENOSPC", ENOSPC},
     {"EPERM", EPERM},
     {"EACCES", EACCES},
+    {"EADDRINUSE", EADDRINUSE},
     {"ENETDOWN", ENETDOWN},
     {"ENETUNREACH", ENETUNREACH},
     {"EHOSTUNREACH", EHOSTUNREACH},
@@ -96,7 +98,7 @@ static const char* const kCalls[] = {
     "socket",    "bind",     "connect",        "accept4",    "setsockopt",     "epoll_create1",
     "epoll_ctl", "eventfd",  "timerfd_create", "open",       "lstat",          "ftruncate",
     "rename",    "fsync",    "mmap",           "getrandom",  "pthread_create", "clock_gettime",
-    "opendir",
+    "opendir",   "listen",   "inotify_init1",
 };
 
 static void check_call(const char* name, const char* rule) {
@@ -285,6 +287,11 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length) {
   return REAL(connect)(fd, address, length);
 }
 
+int listen(int fd, int most) {
+  FAIL("listen");
+  return REAL(listen)(fd, most);
+}
+
 int accept4(int fd, __SOCKADDR_ARG address, socklen_t* length, int flags) {
   FAIL("accept4");
   return REAL(accept4)(fd, address, length, flags);
@@ -308,6 +315,11 @@ int epoll_ctl(int epoll, int operation, int fd, struct epoll_event* event) {
 int eventfd(unsigned count, int flags) {
   FAIL("eventfd");
   return REAL(eventfd)(count, flags);
+}
+
+int inotify_init1(int flags) {
+  FAIL("inotify_init1");
+  return REAL(inotify_init1)(flags);
 }
 
 int timerfd_create(int clock, int flags) {

@@ -243,7 +243,7 @@ class Chaos:
                     for name in entry[2] or [""]]
             raise Problem(f"left behind: {', '.join(left)}")
         deadline = time.monotonic() + PATIENCE_S
-        while left := processes_with(self.lab.folder):
+        while left := programs.processes_with(self.lab.folder):
             if time.monotonic() > deadline:
                 raise Problem(f"left behind: processes {left}")
             time.sleep(TICK_S)
@@ -260,20 +260,6 @@ class Chaos:
               "0 wrong")
         kinds = collections.Counter(f"network fault {event.kind}" for event in self.plan)
         programs.write_result("chaos", bytes_verified=total, network_faults=len(self.plan), **kinds)
-
-
-def processes_with(word):
-    """Those that have it on their command line, other than us."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if word.encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 def read_options():

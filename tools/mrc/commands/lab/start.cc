@@ -56,15 +56,12 @@ bool serve(lab::Directory& directory, const lab::ClusterOptions& options, int re
   return well;
 }
 
-void leave_terminal() {
+void leave_terminal(int nowhere) {
   ::setsid();
   std::signal(SIGHUP, SIG_IGN);
   ::prctl(PR_SET_NAME, "mrc-lab");
-  const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (nowhere < 0) return;
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ::dup2(nowhere, stream);
-  ::close(nowhere);
 }
 
 std::string read_all(int descriptor) {
@@ -78,27 +75,29 @@ std::string read_all(int descriptor) {
   }
 }
 
+ExitCode give_up(lab::Directory& directory, const char* what) {
+  const int error = errno;
+  directory.remove();
+  fmt::print(stderr, "mrc lab up: {}: {}\n", what, std::strerror(error));
+  return ExitCode::kFailed;
+}
+
 ExitCode start_in_background(lab::Directory& directory, const lab::ClusterOptions& options) {
+  // A lab that kept the streams of its caller would keep whoever reads them waiting.
+  const os::Descriptor nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nowhere.valid()) return give_up(directory, "/dev/null");
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    directory.remove();
-    fmt::print(stderr, "mrc lab up: no pipe: {}\n", std::strerror(errno));
-    return ExitCode::kFailed;
-  }
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return give_up(directory, "no pipe");
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
-    leave_terminal();
+    leave_terminal(nowhere.get());
     ::_exit(serve(directory, options, ends[1]) ? 0 : 1);
   }
   ::close(ends[1]);
   const os::Descriptor ready(ends[0]);
-  if (child < 0) {
-    directory.remove();
-    fmt::print(stderr, "mrc lab up: no process: {}\n", std::strerror(errno));
-    return ExitCode::kFailed;
-  }
+  if (child < 0) return give_up(directory, "no process");
   directory.leave_lock();
   const std::string word = read_all(ready.get());
   if (word == "+") return ExitCode::kOk;
