@@ -5,17 +5,13 @@
 // sent once more, and a truth repeats itself. Believed is the second NAK for a PSN, if a copy left
 // after the first came and its answer can be back, and if by now an acknowledgement of either would
 // be here, too: NAKs of one volley come on paths that take 0.4 and 1.9 us, and prove nothing. Who
-// says it sooner is asked again, and so is who says it long after the last copy left: that may be a
-// NAK of the first volley that the network kept, 80 us in a round trip of 2. Each question doubles
-// what counts as long, since nobody may have told yet how long answers take. Of a packet that was
-// acknowledged there is nothing to send again: copies of an old NAK would do. A peer that
-// acknowledges first and refuses later, as a card may, has failed then, and what it said is why.
+// says it sooner is asked again. Of a packet that was acknowledged there is nothing to send again:
+// copies of an old NAK would do. A peer that acknowledges first and refuses later, as a card may,
+// has failed then, and what it said is why.
 //
 // Owns the one NAK in doubt. Of several the lowest PSN counts; one above it waits until it is
 // refused again. Sends nothing and knows no window.
 #pragma once
-
-#include <cstdint>
 
 #include "base/planted_bug.h"
 #include "base/types.h"
@@ -46,7 +42,6 @@ class RefusalDoubt {
     since_ = now;
     status_ = status;
     was_open_ = refused.open;
-    asked_ = 0;
     ask = true;
     return false;
   }
@@ -70,20 +65,14 @@ class RefusalDoubt {
     }
     const bool copy_left = refused.sent_at >= since_ && now - refused.sent_at >= refused.fastest_ns;
     if (!refused.open || !copy_left) return false;
-    const bool in_time = now - refused.sent_at <= refused.patience_ns << asked_;
-    if (in_time && now - since_ >= refused.patience_ns) return true;
-    if (asked_ < kMostDoublings) ++asked_;
-    ask = true;
-    return false;
+    ask = now - since_ < refused.patience_ns;
+    return !ask;
   }
-
-  static constexpr std::uint8_t kMostDoublings = 16;
 
   Sequence seq_ = SendWindow::kEnd;
   TimeNs since_ = 0;
   CompletionStatus status_{};
   bool was_open_ = false;
-  std::uint8_t asked_ = 0;  // again
 };
 
 }  // namespace mrc::core

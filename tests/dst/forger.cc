@@ -223,12 +223,7 @@ std::optional<Flight> Forger::forge_write(Attack attack, const Victim& victim) {
   return write(victim, edge + 2 * std::uint64_t{window} + random_.below(0x40'0000));
 }
 
-// What these provoke is a genuine NAK. Where a path keeps packets for a thousand times as long as
-// others, or every other acknowledgement is lost, one that the network brings again milliseconds
-// later is as good as one that is said again (seed 3659174697240486): nobody can tell.
 std::optional<Flight> Forger::forge_known_write(Attack attack, const Victim& victim) {
-  const Swarm& swarm = world_.stage.swarm;
-  if (swarm.on(Fault::kSlowPath) || swarm.on(Fault::kLossFeedback)) return std::nullopt;
   const auto packet = missing(victim);
   if (!packet || victim.in.shape(*packet).length == 0) return std::nullopt;
   Flight flight = genuine(victim, *packet);

@@ -42,17 +42,6 @@ TEST(RefusalDoubt, AVolleyProvesNothing) {
   EXPECT_TRUE(doubt.believes(131, 7, 121));
 }
 
-// Nobody may have told yet how long answers take, so that each question doubles what is late.
-TEST(RefusalDoubt, ALateOneIsAskedAgain) {
-  Doubt doubt;
-  EXPECT_FALSE(doubt.believes(100, 7, 50));
-  EXPECT_FALSE(doubt.believes(181, 7, 100));
-  EXPECT_TRUE(doubt.ask);
-  EXPECT_FALSE(doubt.believes(262, 7, 181));
-  EXPECT_TRUE(doubt.ask);
-  EXPECT_TRUE(doubt.believes(343, 7, 262)) << "answers take 81";
-}
-
 TEST(RefusalDoubt, WhatArrivedWasNotRefused) {
   Doubt doubt;
   EXPECT_FALSE(doubt.believes(100, 7, 50));
