@@ -170,8 +170,7 @@ inline Side::Side(int index, const Shape& shape, const core::EvProfile& profile)
                     .max_regions = kRegions,
                     .event_capacity = kEventCapacity,
                     .control_capacity = shape.control_capacity,
-                    .endpoint_request_capacity = 2,
-                    .strict = shape.window_units % 2 == 0})
+                    .endpoint_request_capacity = 2})
             .ok(),
         "an endpoint cannot be created");
   regions_[0].memory = {0x1'0000, 0x8000, ProtectionDomain{0}, true};

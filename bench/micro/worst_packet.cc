@@ -294,10 +294,7 @@ Slice nacks(Victim& victim) {
     const core::TxPacket& sent = victim.sent()[victim.sent().size() - 1 - i];
     wire::Packet packet;
     packet.bth = {.opcode = wire::Opcode::kNack, .destination = kVictimQp};
-    packet.body = wire::Nack{.entropy = sent.entropy,
-                             .source_context = static_cast<std::uint16_t>(kPeerQp),
-                             .destination_context = static_cast<std::uint16_t>(kVictimQp),
-                             .psn = sent.packet.bth.psn};
+    packet.body = wire::Nack{.entropy = sent.entropy, .psn = sent.packet.bth.psn};
     slice.emplace_back(from_peer(victim, 0), packet);
   }
   victim.send_all();
@@ -365,9 +362,7 @@ Slice probes(Victim& victim) {
   for (unsigned i = 0; i < kSlice; ++i) {
     wire::Packet packet;
     packet.bth = {.opcode = wire::Opcode::kProbe, .destination = kVictimQp};
-    packet.body = wire::Probe{.probe_id = static_cast<std::uint16_t>(i),
-                              .source_context = static_cast<std::uint16_t>(kPeerQp),
-                              .destination_context = static_cast<std::uint16_t>(kVictimQp)};
+    packet.body = wire::Probe{.probe_id = static_cast<std::uint16_t>(i)};
     slice.emplace_back(from_peer(victim, i), packet);
   }
   return slice;

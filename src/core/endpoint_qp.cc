@@ -134,7 +134,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   const DurationNs base_rtt_ns = e.base_rtt_ns(*qp);
   qp->paths->pace_probes(std::max(base_rtt_ns, e.config.jitter_ns), e.peers[qp->peer].probe_turns);
   qp->requester.start_probing(e.links_of(*qp), base_rtt_ns);
-  qp->responder.start(qp->rtr, e.config.strict, qp->counters);
+  qp->responder.start(qp->rtr, qp->counters);
   qp->state = QpState::kReadyToReceive;
   e.apply_ports(*qp);
   return {};

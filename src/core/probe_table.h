@@ -96,8 +96,7 @@ class ProbeTable {
 
   // "I have failed" for a probe of which nothing is known, since its path was abandoned or it was
   // given up as unanswered. It may be an earlier connection's: only the second one is believed,
-  // when the stamp in it, so old, left after the first one came. However long after: where one path
-  // is left in each direction, a refusal may get through once in a second (seed 745).
+  // when the stamp in it, so old, left after the first one came.
   bool believes_refusal(TimeNs now, DurationNs stamp_age) {
     const bool second = now >= doubted_at_ && stamp_age <= now - doubted_at_;
     if (!second) doubted_at_ = now;

@@ -10,10 +10,10 @@
 // made progress for an interval (retry_policy.h). Then at first one packet asks, where the peer may
 // be away (docs/adr/0013-jitter-of-the-ends.md).
 //
-// When the peer refuses a message, twice (refusal_doubt.h), and lives on (docs/adr/0005), the queue
-// pair fails when all before it is complete. So what was posted before a faulty request is done,
-// and the first completion with an error names the fault. When no feedback comes at all, a tail
-// probe fetches a SACK so that these rules can speak.
+// When the peer refuses a message, and lives on (docs/adr/0005), the queue pair fails when all
+// before it is complete. So what was posted before a faulty request is done, and the first
+// completion with an error names the fault. When no feedback comes at all, a tail probe fetches a
+// SACK so that these rules can speak.
 #pragma once
 
 #include <array>

@@ -152,8 +152,6 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                               .add_service_time = config_.dialect.service_time,
                               .jitter_ns = kJitterNs,
                               .reverse_check_ns = kReverseCheckNs,
-                              // Of others, such as cards, nothing is known.
-                              .strict = config_.dialect.processes == wire::Processes::kByUdpPort,
                               .group_answers = true});
   if (!endpoint.ok()) {
     error = "device " + config_.name + ": " + endpoint.status().what();

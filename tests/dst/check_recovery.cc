@@ -46,7 +46,7 @@ void Checker::check_other_path(EndRef from, std::uint64_t packet, PortMask free,
                                const core::TxPacket& tx) const {
   const End& end = world_.model.end(from);
   if (end.history.last_ev(packet) != tx.ev || end.init.active_evs != 0) return;
-  if (world_.stage.swarm.on(Fault::kPortDown) || world_.stage.swarm.on(Fault::kForgery)) return;
+  if (world_.stage.swarm.on(Fault::kPortDown)) return;
   const core::EvProfile& profile = *end.init.ev_profile;
   const core::Endpoint& engine = world_.hosts[end.host]->engine();
   for (std::uint16_t i = 0; i < profile.size(); ++i) {
@@ -129,13 +129,11 @@ void Checker::check_retries_used_up(EndRef ref) const {
 
 // --- What feedback does ---
 
-void Checker::before_arrival(const Host& host, const Flight& flight, const wire::Packet& packet) {
+void Checker::before_arrival(const Host& host, const wire::Packet& packet) {
   before_.reset();
   const auto opcode = packet.bth.opcode;
   const bool tells = opcode == wire::Opcode::kSack || opcode == wire::Opcode::kAck;
-  const bool wanted = opcode == wire::Opcode::kNack || flight.attack != Attack::kCount ||
-                      (tells && world_.stage.swarm.fifo_paths);
-  if (!wanted) return;
+  if (opcode != wire::Opcode::kNack && !(tells && world_.stage.swarm.fifo_paths)) return;
   const auto status = host.engine().query_qp(packet.bth.destination);
   if (status.ok()) before_ = status.value();
 }

@@ -36,9 +36,7 @@ PoolOptions pool_options(const MutantOptions& options) {
 std::vector<std::uint64_t> sound_seeds(const MutantOptions& options) {
   std::vector<std::uint64_t> seeds;
   for (std::uint64_t i = 0; i < options.seeds_per_mutant; ++i) {
-    const std::uint64_t number = options.first_seed + i;
-    if (i % 4 == 0) seeds.push_back(themed_seed(Theme::kForger, number));  // not in the mix
-    seeds.push_back(mixed_seed(number));
+    seeds.push_back(mixed_seed(options.first_seed + i));
   }
   seeds.insert(seeds.end(), options.more_seeds.begin(), options.more_seeds.end());
   PoolOptions pool = pool_options(options);

@@ -11,7 +11,7 @@ namespace mrc::dst {
 
 const char kUsage[] =
     "Usage: dst --seeds N [--first S | --derive TEXT] [--theme NAME] [--jobs J] [--hash]\n"
-    "           [--strikes N] [--must-fail] [--results FILE]\n"
+    "           [--results FILE]\n"
     "       dst --seed N [--log] [--mutant NAME]\n"
     "       dst --seed-file FILE... [--jobs J] [--results FILE]\n"
     "       dst --mutants [--seed-file FILE...] [--mutant NAME] [--seeds-per-mutant N] [--jobs J]\n"
@@ -24,8 +24,7 @@ const char kUsage[] =
     "  --derive TEXT         start from a number that TEXT decides, such as a commit\n"
     "  --theme NAME          what all seeds are about: one-path, some-paths, last-port, idle,\n"
     "                        many-qps, stalls, windows, software-nic, bottleneck, dialects,\n"
-    "                        controller, narrow, forger,\n"
-    "                        insider; mixed: every second seed has one of those before\n"
+    "                        controller; mixed: every second seed has one of those before\n"
     "                        dialects; default any: none has\n"
     "  --seed N              run one seed; with --log print all that happens\n"
     "  --seed-file FILE      run the seeds listed in a file, one number a line; behind --mutants\n"
@@ -33,8 +32,6 @@ const char kUsage[] =
     "  --jobs J              processes, default one per core\n"
     "  --failures N          stop after N failed seeds, default 16\n"
     "  --hash                print one hash of all traces, to compare builds\n"
-    "  --strikes N           fail when an attack of the forger was made less than N times\n"
-    "  --must-fail           fail unless every seed does\n"
     "  --mutants             switch on each planted bug in turn; every one must be caught\n"
     "  --mutant NAME         only this planted bug; with --seed in that one run\n"
     "  --seeds-per-mutant N  give up after N seeds, default 1000\n"
@@ -131,8 +128,6 @@ bool take_option(Arguments& arguments, std::string_view name, Options& options) 
   if (name == "--results") return take_text(arguments, options.results);
   if (name == "--log") return options.log = true;
   if (name == "--hash") return options.hash = true;
-  if (name == "--must-fail") return options.must_fail = true;
-  if (name == "--strikes") return take_number(arguments, options.strikes);
   return false;
 }
 

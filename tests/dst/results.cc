@@ -24,11 +24,6 @@ ResultLines result_lines(const Totals& totals) {
     const auto fault = static_cast<Fault>(i);
     lines.emplace_back(std::string("fault ") + fault_name(fault), totals.faults[fault]);
   }
-  for (std::size_t i = 0; i < kAttackCount; ++i) {
-    if (totals.attacks[i] != 0) {
-      lines.emplace_back(std::string("attack ") + kAttacks[i].text, totals.attacks[i]);
-    }
-  }
   return lines;
 }
 
