@@ -28,27 +28,41 @@ exit $$status
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test scenarios hashes soak chaos mutants ledger fuzz bench simbench macrobench \
-        labbench callgrind asan tsan clang coverage lint format install clean setup
+.PHONY: help demo test playground scenarios twin hashes soak strangers chaos mutants ledger fuzz bench simbench macrobench \
+        labbench viewbench callgrind asan tsan clang coverage lint format install clean setup setup-build
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install missing Debian packages
 	@scripts/setup.sh
 
-demo: setup ## train in a virtual cluster while its network breaks (a minute)
+setup-build: # those that building needs
+	@scripts/setup.sh build
+
+setup-packages: # those that packages take beside that
+	@scripts/setup.sh packages
+
+demo: setup-build ## train in a virtual cluster while its network breaks (a minute)
 	@$(call build,release) --target mrc
 	@build/release/tools/mrc/mrc demo
 
 test: setup ## build and run all tests
 	@$(call build,release)
 	@$(call build,mutants) --target dst mrc_script host_bugs_test
+	@playground/build.sh build/playground || [ $$? -eq 77 ]
 	@$(call check,release,mutants)
+
+playground: setup ## build the simulator for browsers: a folder of files (build/playground/site)
+	@playground/build.sh build/playground
 
 scenarios: setup ## run all scenarios, long ones too, and hold them against their bars
 	@$(call build,release) --target mrc
 	@scripts/scenarios.py --jobs $(JOBS) --json build/scenarios.json
+
+twin: setup ## run the scenarios of scenarios/twin on real frames and in the simulator
+	@$(call build,release) --target mrc
+	@scripts/twin.py --json build/twin.json
 
 hashes: setup ## show that one seed gives one result with g++ and clang, -O0 and -O2
 	@scripts/hashes.py --jobs $(JOBS)
@@ -56,6 +70,15 @@ hashes: setup ## show that one seed gives one result with g++ and clang, -O0 and
 soak: setup ## run seeds that nobody has run before and enter them in the ledger (SEEDS=10000)
 	@$(call build,release) --target dst
 	@scripts/soak.py build/release/tests/dst/dst --seeds $(SEEDS) --jobs $(JOBS)
+
+strangers: setup ## what a release wants of forged and repeated packets and keys (20 minutes; root)
+	@$(call build,release) --target strangers forger_test
+	@mkdir -p build/strangers
+	@build/release/tests/strangers/strangers --seed $$(date +%s) --forged 1000000000 \
+	 --replayed 1000000000 --keys 100000000 --damaged 10000000 \
+	 --results build/strangers/strangers.json
+	@build/release/tests/system/forger/forger_test --gtest_filter=*Flood* --flood 10000000 \
+	 --results build/strangers/forger.json
 
 chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n for the same again)
 	@$(call build,release) --target mrc
@@ -65,9 +88,9 @@ chaos: setup ## break a lab at random under verified traffic (MINUTES=10, SEED=n
 
 mutants: setup ## show that the tests notice every planted bug (MUTANT_SEEDS=100 per bug)
 	@$(call build,mutants) --target dst mrc_script host_bugs_test
-	@scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS)
+	@scripts/mutants.py build/mutants --seeds $(MUTANT_SEEDS) --all
 
-ledger: ## add the counts of `make test`, `make chaos` and `make fuzz` to tests/ledger.tsv
+ledger: ## add the counts of `make test`, `chaos`, `strangers` and `fuzz` to tests/ledger.tsv
 	@scripts/ledger.py
 
 fuzz: setup ## run each fuzz target for a while (SECONDS=60)
@@ -87,6 +110,11 @@ macrobench: setup ## measure real packets between two namespaces beside iperf3 a
 	@$(call build,release) --target mrc mrc_nccl mrc_nccl_bench
 	@bench/macro/run.py --json build/macrobench.json
 	@bench/nccl/run.py --json build/ncclbench.json
+
+viewbench: setup ## measure the page of mrc view and the playground (about 10 minutes)
+	@$(call build,release) --target mrc lib_mrc
+	@playground/build.sh build/playground || [ $$? -eq 77 ]
+	@bench/macro/view.py build/release/tools/mrc/mrc --playground build/playground --json build/viewbench.json
 
 labbench: setup ## measure on real packets how fast broken paths are left (about 10 minutes)
 	@$(call build,release) --target mrc mrc_lab_bench
@@ -121,7 +149,14 @@ format: setup ## lay out all C++ files with clang-format
 	@find src plugins tools tests fuzz bench -name '*.h' -o -name '*.cc' 2>/dev/null | \
 	 xargs -r clang-format-14 -i
 
-install: setup ## build and install under PREFIX (/usr/local), or there under DESTDIR
+.PHONY: deb packages-test setup-packages
+deb: setup-packages ## build Debian packages (build/deb) and let lintian look at them
+	@scripts/deb.sh
+
+packages-test: setup-packages ## install the packages of `make deb` into a fresh Debian and use them (root)
+	@tests/packages/packages_test.py build/deb || { status=$$?; [ $$status -eq 77 ]; }
+
+install: setup-build ## build and install under PREFIX (/usr/local), or there under DESTDIR
 	@$(call build,release)
 	@cmake --install build/release --prefix $(PREFIX)
 

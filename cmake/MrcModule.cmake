@@ -60,6 +60,7 @@ function(mrc_unit_tests module)
   set_target_properties(${test} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests/unit")
   target_link_libraries(${test} PRIVATE mrc_${module} mrc_test_support GTest::gtest_main)
+  mrc_link_quickly(${test})
   add_test(NAME ${test} COMMAND ${test})
   set_tests_properties(${test} PROPERTIES LABELS unit)
 endfunction()

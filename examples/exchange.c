@@ -100,6 +100,36 @@ int exchange_endpoints(int peer, const struct endpoint* ours, struct endpoint* t
   return 0;
 }
 
+static int step(struct mrc_qp* qp, struct ibv_qp_attr* attr, int mask, const char* to) {
+  struct mrc_qp_attr none;
+  memset(&none, 0, sizeof none);
+  const int error = mrc_modify_qp(qp, attr, IBV_QP_STATE | mask, &none, 0);
+  if (error != 0) fprintf(stderr, "to %s: %s\n", to, strerror(error));
+  return error == 0 ? 0 : -1;
+}
+
+int connect_queue_pair(struct mrc_qp* qp, const struct endpoint* ours,
+                       const struct endpoint* theirs, struct way way) {
+  struct ibv_qp_attr init = {
+      .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+  struct ibv_qp_attr rtr = {
+      .qp_state = IBV_QPS_RTR,
+      .path_mtu = way.mtu,
+      .dest_qp_num = theirs->qpn,
+      .rq_psn = theirs->psn,
+      .ah_attr = {.is_global = 1,
+                  .port_num = 1,
+                  .grh = {.dgid = theirs->gid, .sgid_index = way.gid_index, .hop_limit = 64}}};
+  struct ibv_qp_attr rts = {
+      .qp_state = IBV_QPS_RTS, .sq_psn = ours->psn, .timeout = 14, .retry_cnt = 14, .rnr_retry = 7};
+  if (step(qp, &init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT") != 0)
+    return -1;
+  if (step(qp, &rtr, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, "RTR") != 0)
+    return -1;
+  return step(qp, &rts, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY,
+              "RTS");
+}
+
 int exchange_word(int peer, uint32_t ours, uint32_t* theirs) {
   uint32_t wire = htobe32(ours);
   if (transfer(peer, &wire, sizeof wire, 1) != 0) return -1;

@@ -148,36 +148,8 @@ static int describe_ourselves(struct session* s) {
 }
 
 static int connect_qp(struct session* s) {
-  struct mrc_qp_attr none;
-  memset(&none, 0, sizeof none);
-  struct ibv_qp_attr init = {
-      .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-  int error = mrc_modify_qp(
-      s->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, &none, 0);
-  if (error != 0) return complain("to INIT", error);
-  struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
-                            .path_mtu = s->options.mtu,
-                            .dest_qp_num = s->theirs.qpn,
-                            .rq_psn = s->theirs.psn,
-                            .ah_attr = {.is_global = 1,
-                                        .port_num = 1,
-                                        .grh = {.dgid = s->theirs.gid,
-                                                .sgid_index = (uint8_t)s->options.gid_index,
-                                                .hop_limit = 64}}};
-  error = mrc_modify_qp(
-      s->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-      &none, 0);
-  if (error != 0) return complain("to RTR", error);
-  struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS,
-                            .sq_psn = s->ours.psn,
-                            .timeout = 14,
-                            .retry_cnt = 14,
-                            .rnr_retry = 7};
-  error = mrc_modify_qp(
-      s->qp, &rts,
-      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY, &none,
-      0);
-  return error == 0 ? 0 : complain("to RTS", error);
+  return connect_queue_pair(s->qp, &s->ours, &s->theirs,
+                            (struct way){s->options.mtu, (uint8_t)s->options.gid_index});
 }
 
 /* --- Work --- */

@@ -39,6 +39,15 @@ inline std::uint32_t some_length(Input& in, std::uint32_t mtu) {
   return choices[in.u8() % choices.size()];
 }
 
+// Both ends have the same number. One packet in eight names another; else nothing would be seen
+// behind that check.
+template <typename Body>
+void name_ends(Body& body, unsigned qp, bool wrong) {
+  body.source_context = static_cast<std::uint16_t>(kQpNumbers[qp]);
+  body.destination_context = static_cast<std::uint16_t>(kQpNumbers[qp]);
+  if (wrong) ++body.source_context;
+}
+
 inline wire::Packet forge_write(Input& in, const Side& side, unsigned qp, const Shape& shape,
                                 std::uint32_t& payload_length) {
   const core::QpStatus status = side.status(qp);
@@ -89,6 +98,7 @@ inline wire::Packet forge_sack(Input& in, const Side& side, unsigned qp, std::ui
   sack.timestamp_ticks = in.u16();
   sack.window_units = (flags & 128) != 0 ? in.u8() : 0;
   const std::uint8_t more = in.u8();
+  name_ends(sack, qp, more % 8 == 7);
   sack.restore_window = (more & 1) != 0;
   sack.window_penalty = (more & 2) != 0 ? in.u8() & 0x7F : 0;
   sack.out_of_order_count = more & 0x0F;
@@ -112,6 +122,7 @@ inline wire::Packet forge_nack(Input& in, const Side& side, unsigned qp, std::ui
   nack.entropy = entropy;
   nack.psn = near_psn(in, status, 128);
   nack.timestamp_ticks = in.u16();
+  name_ends(nack, qp, nack.timestamp_ticks % 8 == 7);
   wire::Packet packet;
   packet.bth = {.opcode = wire::Opcode::kNack, .destination = kQpNumbers[qp], .psn = nack.psn};
   packet.body = nack;
@@ -140,7 +151,9 @@ inline wire::Packet forge_ack(Input& in, const Side& side, unsigned qp) {
 inline wire::Packet forge_probe(Input& in, unsigned qp) {
   wire::Packet packet;
   packet.bth = {.opcode = wire::Opcode::kProbe, .destination = kQpNumbers[qp]};
-  packet.body = wire::Probe{.probe_id = in.u16(), .timestamp = {in.u16(), in.u8() % 2 == 0}};
+  wire::Probe probe{.probe_id = in.u16(), .timestamp = {in.u16(), in.u8() % 2 == 0}};
+  name_ends(probe, qp, probe.timestamp.ticks % 8 == 7);
+  packet.body = probe;
   return packet;
 }
 

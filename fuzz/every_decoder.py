@@ -19,6 +19,7 @@ FEWEST = 20  # fewer found means that this script looks in the wrong place
 WITHIN = {
     "parse_address": "parse_config",
     "parse_algorithm": "parse_setup",
+    "parse_cable": "parse_fault_file",
     "parse_count": "parse_config",
     "parse_ev": "parse_setup",
     "parse_ev_mode": "parse_setup",
@@ -29,18 +30,18 @@ WITHIN = {
     "parse_mac": "parse_config",
     "parse_node_set": "parse_fault_file",
     "parse_number": "parse_fault_file",
-    "parse_percent": "parse_fault_file",
     "parse_plane": "parse_fault_file",
     "parse_plane_address": "parse_config",
     "parse_rate": "parse_config",
+    "parse_share": "parse_fault_file",
     "parse_time": "parse_fault_file",
     "parse_toml": "parse_topology",
     "parse_trimming": "parse_setup",
     "parse_usid_block": "parse_config",
     "parse_usids": "parse_config",
 }
-FLAGS = {"parse_cc_setting", "parse_gid", "parse_links", "parse_placement", "parse_switch",
-         "parse_value", "parse_widths"}
+FLAGS = {"parse_cc_setting", "parse_gid", "parse_links", "parse_placement", "parse_seeds",
+         "parse_switch", "parse_value", "parse_widths"}
 
 
 def names(paths):

@@ -21,12 +21,12 @@ constexpr std::size_t kChecksumAt = 24;
 constexpr std::size_t kHeadBytes = 28;
 
 Bytes with_head(std::span<const std::byte> body) {
-  Bytes file(kHeadBytes + body.size());
+  Bytes file(kHeadBytes);
   std::memcpy(file.data(), "MRCstate", 8);
   wire::store_big_endian(file.data() + 8, node::kStateSchema);
   wire::store_big_endian(file.data() + 12, static_cast<std::uint32_t>(body.size()));
   wire::store_big_endian(file.data() + 16, std::uint64_t{7});
-  if (!body.empty()) std::memcpy(file.data() + kHeadBytes, body.data(), body.size());
+  file.insert(file.end(), body.begin(), body.end());
   const std::span<const std::byte> all(file);
   const std::uint32_t head = wire::crc32_update(0xFFFF'FFFF, all.first(kChecksumAt));
   const std::uint32_t sum = ~wire::crc32_update(head, all.subspan(kHeadBytes));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "collective/exchange.h"
+#include "commands/perf/losses.h"
 #include "commands/perf/protocol.h"
 #include "failure.h"
 #include "fuzz/text_support.h"
@@ -74,6 +75,9 @@ void check(const json& message) {
     require(address.qps.size() == hello.plan.qps);
   perf::Result result;
   if (takes([&] { result = perf::parse_result(message, kPeer); })) require(result.seconds >= 0);
+  takes([&] {
+    require(perf::parse_losses(message, hello.plan, kPeer).queue_pairs.size() <= hello.plan.qps);
+  });
   takes([&] { require(perf::parse_counts(message, hello.plan, kPeer).size() == hello.plan.qps); });
   std::string wrong;
   if (takes([&] { wrong = perf::read_text(message, "wrong", kPeer); }) && !wrong.empty())

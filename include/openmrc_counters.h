@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Goes up when fields are added. */
-#define OPENMRC_COUNTERS_VERSION 1
+#define OPENMRC_COUNTERS_VERSION 2
 
 /* Counters only grow, and begin anew when the queue pair is reset. */
 struct openmrc_qp_counters {
@@ -60,6 +60,15 @@ struct openmrc_qp_counters {
   uint32_t paths_skipped; /* in use, and passed over for a turn */
   uint32_t paths_assumed_bad;
   uint32_t paths_denied; /* by the controller */
+
+  /* Since version 2: how it stands as a sender at this moment. */
+  uint64_t window_bytes;         /* congestion window; queue pairs to one peer may share it */
+  uint64_t window_used_bytes;    /* in flight of all that share it */
+  uint64_t round_trip_ns;        /* smoothed; 0 before the first */
+  uint32_t packets_in_flight;    /* sent, neither acknowledged nor declared lost */
+  uint32_t packets_to_resend;    /* declared lost, not yet sent again */
+  uint32_t messages_outstanding; /* posted, not yet complete */
+  uint32_t reserved_2;
 };
 
 /* Works in every state. Takes the lock of the engine for as long as it takes to look at each path:

@@ -66,6 +66,38 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual((done.returncode, rows[0]["verdict"]), (1, "MISSED"))
         self.assertIn("mrc sim --seed 3 --json", done.stdout)
 
+    def test_the_mean_has_an_interval(self):
+        _, rows = self.verdict("")
+        # Values 1, 2, 3: deviation 1, Student's t for two degrees of freedom 4.303.
+        self.assertAlmostEqual(rows[0]["ci95"], 4.303 / 3 ** 0.5, places=6)
+        _, rows = self.run_scenario("[run.a]\nseed = 2\n[[measure]]\nwhat='x'\nvalue='a.x.max'")
+        self.assertEqual(rows[0]["ci95"], 0)
+
+    def test_seeds_may_be_ranges(self):
+        text = "[run.a]\n[[measure]]\nwhat = 'x'\nvalue = 'a.x.max'\n"
+        _, rows = self.run_scenario(text, "--seeds", "2-4,9")
+        self.assertEqual(list(rows[0]["seeds"]), ["2", "3", "4", "9"])
+        for bad in ("4-2", "x", "1,,2", "-3"):
+            done, _ = self.run_scenario(text, "--seeds", bad)
+            self.assertEqual(done.returncode, 2, bad)
+
+    def test_placements_are_run_with_all_seeds(self):
+        done, rows = self.run_scenario("""
+            placements = ["linear", "strided"]
+            [run.a]
+            [run.b]
+            placement = "shuffled"
+            [[measure]]
+            what = "x"
+            value = "a.x.max / b.x.max"
+            bar = 0.5
+            """)
+        self.assertEqual(list(rows[0]["seeds"]), [f"{p}/{s}" for p in ("linear", "strided")
+                                                  for s in (1, 2, 3)])
+        calls = (self.folder / "calls").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(len(calls), 9)  # b is the same for both
+        self.assertIn("mrc sim --seed 1 --placement linear --json", done.stdout)
+
     def test_higher_may_be_better(self):
         done, rows = self.verdict('better = "higher"\nbar = 1\ngoal = 2')
         self.assertEqual((done.returncode, rows[0]["verdict"], rows[0]["worst"]), (0, "bar", 1))
@@ -134,6 +166,8 @@ class RunnerTest(unittest.TestCase):
     def test_bad_files_are_named(self):
         for text, why in (("[run.a]\n", "measure is missing"),
                           ("colour = 1\n[run.a]\n", "unknown key colour"),
+                          ("placements = 3\n[run.a]\n[[measure]]\nwhat='x'\nvalue='a.x'\n",
+                           "placements are a list"),
                           ("[run.a]\n[[measure]]\nwhat = 'x'\nvalue = 'b.x'\n", "names no run"),
                           ("[run.a]\n[[measure]]\nwhat = 'x'\nvalue = 'a.x +'\n", "value:"),
                           ("[run.a]\n[[measure]]\nwhat = 'x'\n", "a measure has what, value"),

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Adds what the last test run showed to the ledger of this tree, and prints the totals.
 
-Usage: ledger.py [--results FOLDER] [--chaos FOLDER] [--fuzz FOLDER] [--ledger FILE] [--faults FILE]
-                 [--date YYYY-MM-DD]
+Usage: ledger.py [--results FOLDER] [--chaos FOLDER] [--strangers FOLDER] [--fuzz FOLDER]
+                 [--ledger FILE] [--faults FILE] [--date YYYY-MM-DD]
 
 One line a run: date, commit, then what was counted: seeds, packets, faults, forged and replayed
-packets of the simulated world (test-results/dst*.json), executions of fuzz targets (the logs of
-scripts/fuzz.sh), bytes compared on real sockets, faults of networks and of system calls there, of
-`make test` and of each `make chaos`. What is older than the ledger has been counted. A plus sign
-behind the commit says that the tree was changed after it. Faults by kind go to tests/faults.tsv
+packets of the simulated world (test-results/dst*.json) and of strangers beside a stream (`make
+test` and `make strangers`), keys they tried, executions of fuzz targets (the logs of
+scripts/fuzz.sh), bytes compared on real sockets, packets forged there, faults of networks and of
+system calls there, of `make test` and of each `make chaos`. What is older than the ledger has been
+counted. A plus sign behind the commit says that the tree was changed after it. Faults by kind go to tests/faults.tsv
 (fault_ledger.py). Seeds of `make soak` have a ledger of their own (tests/seeds/ledger.tsv), which
 the totals include.
 Exit status: 0 all good, 1 there is nothing new to add, 2 wrong usage.
@@ -25,8 +26,8 @@ import sys
 import fault_ledger
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COLUMNS = ("seeds", "packets", "faults", "forged", "replayed", "fuzzed", "verified", "broken",
-           "refused")
+COLUMNS = ("seeds", "packets", "faults", "forged", "replayed", "keys", "fuzzed", "verified",
+           "forged_on_sockets", "broken", "refused")
 FORGED = {"fault forged source", "fault forged key", "fault forged psn", "fault gap flood",
           "fault ack unsent", "fault optimistic ack", "fault contradictory sack",
           "fault probe flood", "fault qp scan", "fault forged port status"}
@@ -36,9 +37,16 @@ RARE = 100_000  # what a release wants of each kind of fault (docs/testing.md, R
 EXECUTED = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
 MEANING = {
     "seeds": "worlds simulated", "packets": "packets in them", "faults": "faults in them",
-    "forged": "packets forged", "replayed": "packets replayed", "fuzzed": "fuzz executions",
-    "verified": "bytes compared on real sockets", "broken": "faults of real networks",
+    "forged": "packets forged", "replayed": "packets replayed", "keys": "keys tried",
+    "fuzzed": "fuzz executions", "verified": "bytes compared on real sockets",
+    "forged_on_sockets": "packets forged there", "broken": "faults of real networks",
     "refused": "system calls that failed",
+}
+# Lines of any result that are counted as they stand.
+LINES = {
+    "forged": "packets forged", "replayed": "packets repeated", "keys": "keys tried",
+    "verified": "bytes verified", "forged_on_sockets": "packets forged on sockets",
+    "broken": "network faults", "refused": "system calls that failed",
 }
 
 
@@ -57,9 +65,8 @@ def count_results(paths):
                 found[column] += lines[column]
             found["forged"] += sum(lines.get(label, 0) for label in FORGED)
             found["replayed"] += sum(lines.get(label, 0) for label in REPLAYED)
-        found["verified"] += lines.get("bytes verified", 0)
-        found["broken"] += lines.get("network faults", 0)
-        found["refused"] += lines.get("system calls that failed", 0)
+        for column, label in LINES.items():
+            found[column] += lines.get(label, 0)
         for kind, count in fault_ledger.of_lines(lines).items():
             kinds[kind] = kinds.get(kind, 0) + count
     return found, kinds
@@ -80,8 +87,9 @@ def commit():
 
 
 def rows_of(ledger):
-    lines = ledger.read_text(encoding="ascii").splitlines()[1:] if ledger.exists() else []
-    return [dict(zip(COLUMNS, map(int, line.split("\t")[2:]))) for line in lines if line.strip()]
+    lines = ledger.read_text(encoding="ascii").splitlines() if ledger.exists() else []
+    rows = [line.split("\t") for line in lines if line.strip()]
+    return [dict(zip(rows[0][2:], map(int, row[2:]))) for row in rows[1:]]
 
 
 def soaked(ledger, faults):
@@ -109,6 +117,7 @@ def main():
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/release/test-results")
     parser.add_argument("--fuzz", type=pathlib.Path, default=ROOT / "build/fuzz")
     parser.add_argument("--chaos", type=pathlib.Path, default=ROOT / "build/chaos")
+    parser.add_argument("--strangers", type=pathlib.Path, default=ROOT / "build/strangers")
     parser.add_argument("--faults", type=pathlib.Path, default=fault_ledger.LEDGER)
     parser.add_argument("--ledger", type=pathlib.Path, default=ROOT / "tests/ledger.tsv")
     parser.add_argument("--date", default=datetime.date.today().isoformat())
@@ -116,11 +125,12 @@ def main():
 
     last = options.ledger.stat().st_mtime if options.ledger.exists() else 0
     found, kinds = count_results(newer([*options.results.glob("*.json"),
-                                        *options.chaos.glob("*/chaos.json")], last))
+                                        *options.chaos.glob("*/chaos.json"),
+                                        *options.strangers.glob("*.json")], last))
     found["fuzzed"] = count_fuzzed(newer(options.fuzz.glob("*.log"), last))
     if not any(found.values()):
         print("ledger: what there is was counted already, or there is nothing; run `make test`, "
-              "`make chaos` or `make fuzz` first")
+              "`make chaos`, `make strangers` or `make fuzz` first")
         return 1
     if not options.ledger.exists():
         options.ledger.write_text("\t".join(("date", "commit", *COLUMNS)) + "\n", encoding="ascii")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the scenarios of scenarios/*.toml and holds their results against the bars.
 
-Every scenario is run with each of its seeds, and its worst seed is what counts. docs/scenarios.md
+Every scenario is run with each of its seeds and placements; the worst of all is what counts. docs/scenarios.md
 says how a scenario is written. Exit status: 0 every bar is met, 1 a bar is missed or a run failed,
 2 a scenario file or the command line is wrong.
 """
@@ -11,6 +11,7 @@ import ast
 import concurrent.futures
 import fnmatch
 import json
+import math
 import operator
 import pathlib
 import shlex
@@ -20,9 +21,28 @@ import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KEYS = {"title", "tags", "seeds", "common", "run", "cases", "measure", "notes"}
+KEYS = {"title", "tags", "seeds", "placements", "common", "run", "cases", "measure", "notes"}
 MEASURE_KEYS = {"what", "value", "better", "bar", "goal", "peer"}
 RUN_SECONDS = 1200  # no single run takes this long unless something is wrong
+
+
+# Student's t for 95 %, two sides, by degrees of freedom from 1 on.
+STUDENT_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179,
+               2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+               2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
+
+
+def half_width(values):
+    """Of the 95 % confidence interval of the mean; 0 where there is one value only."""
+    count = len(values)
+    if count < 2:
+        return 0.0
+    mean = sum(values) / count
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (count - 1))
+    z, n = 1.959964, count - 1
+    t = (STUDENT_T95[n - 1] if n <= len(STUDENT_T95)
+         else z * (1 + (z ** 2 + 1) / (4 * n) + (5 * z ** 4 + 16 * z ** 2 + 3) / (96 * n ** 2)))
+    return t * deviation / math.sqrt(count)
 
 
 class BadScenario(Exception):
@@ -97,7 +117,8 @@ class Case:
         self.label = table.get("label", "")
         self.name = f"{name} {self.label}".strip()
         self.measures = scenario["measures"]
-        self.seeds = scenario["seeds"]
+        self.samples = [(placement, seed) for placement in scenario["placements"]
+                        for seed in scenario["seeds"]]
         self.runs = {}
         self.may_fail = set()  # runs that need not finish, such as a baseline that breaks
         for run, args in scenario["run"].items():
@@ -106,14 +127,21 @@ class Case:
                 self.may_fail.add(run)
             self.runs[run] = merged
 
-    def commands(self, seed):
-        return {run: command_line(args, seed) for run, args in self.runs.items()}
+    def commands(self, sample):
+        return {run: command_line(args, sample) for run, args in self.runs.items()}
 
 
-def command_line(args, seed):
+def name_of(sample):
+    placement, seed = sample
+    return f"{placement}/{seed}" if placement else str(seed)
+
+
+def command_line(args, sample):
     """Arguments of `mrc sim` as a tuple; a seed of its own makes a run the same for all seeds."""
+    placement, seed = sample
     words = ["sim"]
-    for key, value in ({"seed": seed} | args).items():
+    given = {"placement": placement} if placement else {}
+    for key, value in ({"seed": seed} | given | args).items():
         flag = "--" + key.replace("_", "-")
         for item in value if isinstance(value, list) else [value]:
             if item is True:
@@ -121,6 +149,21 @@ def command_line(args, seed):
             elif item is not False:
                 words += [flag, str(item)]
     return tuple(words + ["--json"])
+
+
+def parse_seeds(given):
+    """A list, or a text such as "1-20" or "1,4,7-9"."""
+    if isinstance(given, list) and given and all(type(seed) is int for seed in given):
+        return given
+    seeds = []
+    for part in given.split(",") if isinstance(given, str) else []:
+        first, _, last = part.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal()):
+            raise ValueError
+        seeds += range(int(first), int(last or first) + 1)
+    if not seeds:
+        raise ValueError
+    return seeds
 
 
 def load(path, seeds):
@@ -135,8 +178,16 @@ def load(path, seeds):
     for key in ("title", "tags", "run", "measure"):
         if not table.get(key):
             raise BadScenario(f"{path}: {key} is missing")
+    try:
+        own_seeds = parse_seeds(table.get("seeds", [1, 2, 3, 4, 5]))
+    except ValueError:
+        raise BadScenario(f"{path}: seeds are a list of numbers, or a text such as "
+                          "\"1-20\"") from None
+    placements = table.get("placements", [""])
+    if not isinstance(placements, list) or not placements:
+        raise BadScenario(f"{path}: placements are a list of names that mrc sim knows")
     scenario = {"common": table.get("common", {}), "run": table["run"],
-                "seeds": seeds or table.get("seeds", [1, 2, 3, 4, 5]),
+                "seeds": seeds or own_seeds, "placements": placements,
                 "measures": [Measure(path, m) for m in table["measure"]]}
     for measure in scenario["measures"]:
         missing = names_in(measure.tree) - scenario["run"].keys()
@@ -179,13 +230,13 @@ class Runner:
         wanted = {}  # command -> cases that wait for it
         waiting = {}
         for case in self.cases:
-            commands = {c for seed in case.seeds for c in case.commands(seed).values()}
+            commands = {c for sample in case.samples for c in case.commands(sample).values()}
             waiting[case] = len(commands)
             for command in commands:
                 wanted.setdefault(command, []).append(case)
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            order = {c: n for n, case in enumerate(self.cases) for seed in case.seeds
-                     for c in reversed(case.commands(seed).values())}
+            order = {c: n for n, case in enumerate(self.cases) for sample in case.samples
+                     for c in reversed(case.commands(sample).values())}
             futures = {pool.submit(execute, self.program, c): c
                        for c in sorted(wanted, key=lambda c: order[c])}
             for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
@@ -213,11 +264,12 @@ class Runner:
                "bar": measure.limit("bar", case.label), "goal": measure.limit("goal", case.label),
                "peer": measure.limit("peer", case.label), "seeds": {}, "verdict": "-"}
         problems = []
-        for seed in case.seeds:
-            commands = case.commands(seed)
+        for sample in case.samples:
+            seed = name_of(sample)
+            commands = case.commands(sample)
             runs = {name: self.results[commands[name]] for name in names_in(measure.tree)}
             try:
-                row["seeds"][str(seed)] = float(evaluate(measure.tree, runs))
+                row["seeds"][seed] = float(evaluate(measure.tree, runs))
             except (KeyError, TypeError, ZeroDivisionError):
                 said = [r for r in runs.values() if isinstance(r, str)]
                 problems.append(f"seed {seed}: {said[0] if said else 'has no such value'}")
@@ -233,8 +285,9 @@ class Runner:
         if values:
             row["worst"] = measure.worst(values)
             row["mean"] = sum(values) / len(values)
-            worst_seed = next(s for s in case.seeds if row["seeds"].get(str(s)) == row["worst"])
-            commands = case.commands(worst_seed)
+            row["ci95"] = half_width(values)
+            worst = next(s for s in case.samples if row["seeds"].get(name_of(s)) == row["worst"])
+            commands = case.commands(worst)
             row["commands"] = {name: shlex.join(("mrc",) + commands[name])
                                for name in sorted(names_in(measure.tree))}
         if problems:
@@ -250,8 +303,9 @@ class Runner:
 
 # -- output ---------------------------------------------------------------------------------------
 
-COLUMNS = ("scenario", "what", "peer", "bar", "goal", "worst", "mean", "verdict")
-WIDTHS = (34, 40, 12, 8, 8, 9, 9, 8)
+COLUMNS = ("scenario", "what", "peer", "bar", "goal", "worst", "mean", "ci95", "verdict")
+HEADINGS = COLUMNS[:-2] + ("± 95 %", "verdict")
+WIDTHS = (34, 40, 12, 8, 8, 9, 9, 7, 8)
 
 
 def show(value):
@@ -265,7 +319,7 @@ def show(value):
 def format_row(cells):
     text = []
     for number, (cell, width) in enumerate(zip(cells, WIDTHS)):
-        text.append(cell.ljust(width) if number < 2 or number == 7 else cell.rjust(width))
+        text.append(cell.ljust(width) if number < 2 or number == 8 else cell.rjust(width))
     return "  ".join(text).rstrip()
 
 
@@ -303,7 +357,7 @@ def parse_arguments():
     parser.add_argument("--mrc", default=ROOT / "build/release/tools/mrc/mrc", help="the program")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "scenarios")
     parser.add_argument("--jobs", type=int, default=2, help="simulations at a time")
-    parser.add_argument("--seeds", help="other seeds than the files say, e.g. 6,7,8")
+    parser.add_argument("--seeds", help="other seeds than the files say, e.g. 6,7,8 or 1-20")
     parser.add_argument("--json", type=pathlib.Path, help="write all results to this file")
     parser.add_argument("--results", type=pathlib.Path, help="write a summary for the test report")
     parser.add_argument("--list", action="store_true", help="list the scenarios and stop")
@@ -312,7 +366,10 @@ def parse_arguments():
 
 def select(arguments):
     """The cases to run, in order of file and case."""
-    seeds = [int(s) for s in arguments.seeds.split(",")] if arguments.seeds else None
+    try:
+        seeds = parse_seeds(arguments.seeds) if arguments.seeds else None
+    except ValueError:
+        raise BadScenario(f"--seeds {arguments.seeds}: a list such as 1,4,7-9 is expected") from None
     cases = []
     for path in sorted(arguments.folder.glob("*.toml")):
         if arguments.names and not any(fnmatch.fnmatch(path.stem, n) for n in arguments.names):
@@ -329,17 +386,17 @@ def main():
     arguments = parse_arguments()
     try:
         cases = select(arguments)
-    except (BadScenario, ValueError) as error:
+    except BadScenario as error:
         print(f"scenarios: {error}", file=sys.stderr)
         return 2
     if arguments.list:
         for case in cases:
-            print(f"{case.name}: {len(case.seeds)} seeds, {', '.join(case.runs)}")
+            print(f"{case.name}: {len(case.samples)} seeds, {', '.join(case.runs)}")
         return 0
     if not pathlib.Path(arguments.mrc).exists():
         print(f"scenarios: {arguments.mrc} does not exist; build it first", file=sys.stderr)
         return 2
-    print(format_row(COLUMNS))
+    print(format_row(HEADINGS))
     judged = {}
 
     def on_case(case, rows):

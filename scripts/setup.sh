@@ -1,18 +1,35 @@
 #!/usr/bin/env bash
 # Installs what building and testing OpenMRC needs, from Debian 12 packages.
+# Usage: setup.sh [build|packages]
 #
-# Quiet and without effect when everything is there. Runs as root or through sudo, and never asks
-# a question. MRC_SKIP_SETUP=1 turns it off for systems that provide the tools some other way.
+# With "build" only what building needs, as for `make demo`; with "packages" that and what makes and
+# tries Debian packages. Quiet and without effect when everything is there. Runs as root or through
+# sudo, and never asks a question. MRC_SKIP_SETUP=1 turns it off for systems that provide the tools
+# some other way.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 packages=(
-  g++ make cmake ninja-build git python3 binutils
-  clang-16 libclang-rt-16-dev llvm-16 clang-format-14 clang-tidy-14
+  g++ make cmake ninja-build git python3 binutils iproute2 procps
   libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-  libtomlplusplus-dev libssl3 iproute2 procps libibverbs-dev ibverbs-utils perftest
-  iperf3 sockperf libfabric-bin ethtool
-  valgrind gcovr tshark
+  libtomlplusplus-dev libssl3 libibverbs-dev
 )
+for_tests=(
+  clang-16 libclang-rt-16-dev llvm-16 clang-format-14 clang-tidy-14
+  ibverbs-utils perftest iperf3 sockperf libfabric-bin ethtool valgrind gcovr tshark
+  lld-16 wasi-libc libc++-16-dev-wasm32 libc++abi-16-dev-wasm32 libclang-rt-16-dev-wasm32
+  node-typescript chromium man-db zsh
+)
+for_packages=(build-essential debhelper fakeroot lintian debootstrap node-typescript)
+# Their packages start a service: unpacked into build/tools, not installed.
+unpacked=(prometheus)
+
+case "${1:-all}" in
+  all) packages+=("${for_tests[@]}") ;;
+  build) unpacked=() ;;
+  packages) packages+=("${for_packages[@]}"); unpacked=() ;;
+  *) echo "usage: setup.sh [build|packages]" >&2; exit 2 ;;
+esac
 
 die() {
   echo "setup: $*" >&2
@@ -33,9 +50,24 @@ command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
   die "this is not a Debian system; install the equivalents of: ${packages[*]}" \
       "and set MRC_SKIP_SETUP=1"
 
+# Without them their tests are skipped.
+unpack() {
+  local package
+  for package in "${unpacked[@]}"; do
+    [[ -d "build/tools/$package" ]] && continue
+    mkdir -p build/tools
+    (cd build/tools && apt-get -q download "$package" && dpkg-deb -x "${package}"_*.deb "$package" &&
+      rm -f "${package}"_*.deb) >build/tools/setup.log 2>&1 ||
+      echo "setup: $package cannot be fetched, its tests will be skipped (build/tools/setup.log)"
+  done
+}
+
 # No `< <(missing)` here: it needs /dev/fd, which a chroot without /proc lacks.
 read -r -a wanted <<<"$(missing | tr '\n' ' ')"
-((${#wanted[@]})) || exit 0
+if ((${#wanted[@]} == 0)); then
+  unpack
+  exit 0
+fi
 
 as_root=()
 if ((EUID != 0)); then
@@ -61,3 +93,4 @@ if ! apt install --no-install-recommends "${wanted[@]}"; then
 fi
 read -r -a wanted <<<"$(missing | tr '\n' ' ')"
 ((${#wanted[@]} == 0)) || die "still missing after the installation: ${wanted[*]}"
+unpack

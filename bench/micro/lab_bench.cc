@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "lab/addresses.h"
+#include "fabric/host_address.h"
 #include "lab/cables.h"
 #include "lab/cluster.h"
 #include "wire/frame.h"
@@ -56,13 +56,13 @@ std::vector<std::byte> make_frame(std::size_t payload_length) {
   const fabric::Topology topology(fast_fabric());
   const fabric::Routing routing(topology);
   wire::FrameHeader header;
-  header.source = lab::host_address(0, kSource);
-  header.destination = lab::host_address(0, kDestination);
+  header.source = fabric::host_address(0, kSource);
+  header.destination = fabric::host_address(0, kDestination);
   header.dscp = wire::DscpMap{}.trimmable;
   header.ecn = wire::Ecn::kEct0;
   header.srv6 = true;
   header.outer.source = header.source;
-  header.outer.carrier = routing.carrier(kSource, kDestination, {.t1 = 2});
+  header.outer.carrier = routing.carrier(kSource, kDestination, {.up = 2});
   wire::Packet packet;
   packet.bth.opcode = wire::Opcode::kWriteOnly;
   wire::Write write;

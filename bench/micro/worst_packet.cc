@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -55,29 +54,30 @@ void must(const Status& status) {
 }
 
 // One engine under attack, sending all the time and ready to receive.
-class Victim {
+class Victim : public test::EngineWorld {
  public:
+  static constexpr bool kWatched = false;  // it is timed
+
   explicit Victim(const Shape& shape) : shape_(shape) {
     std::vector<core::EvEntry> entries;
     for (unsigned i = 0; i < shape.evs; ++i)
       entries.push_back({0x4000 + i, static_cast<PortId>(i % kPorts + 1)});
     profile_ = core::EvProfile::create(entries).value();
-    auto created = core::Endpoint::create({.address = kVictim,
-                                           .port_count = kPorts,
-                                           .port_bits_per_second = kPortBitsPerSecond,
-                                           .seed = 5,
-                                           .max_qps = 4});
-    must(created.status());
-    engine_ = std::move(created).value();
+    must(driver_.start({.address = kVictim,
+                        .port_count = kPorts,
+                        .port_bits_per_second = kPortBitsPerSecond,
+                        .seed = 5,
+                        .max_qps = 4}));
     test::SeededKeys keys(7);
-    key_ = engine_
-               ->register_memory(
+    key_ = engine()
+               .register_memory(
                    {.address = kBase, .length = std::uint64_t{1} << 32, .remote_write = true}, keys)
                .value();
     connect();
   }
 
-  core::Endpoint& engine() { return *engine_; }
+  core::Endpoint& engine() { return driver_.engine(); }
+  const core::Endpoint& engine() const { return driver_.engine(); }
   Rkey key() const { return key_; }
   unsigned window() const { return shape_.window_units * 128U; }
   const core::EvProfile& profile() const { return profile_; }
@@ -88,7 +88,7 @@ class Victim {
   void send_all() {
     sent_.clear();
     core::TxPacket packet;
-    while (engine_->next_packet(now_, PortMask::first(kPorts), packet)) {
+    while (driver_.take(now_, PortMask::first(kPorts), packet)) {
       if (packet.payload_length > 0) sent_.push_back(packet);
       now_ += kBetweenPacketsNs / 4;
       top_up();
@@ -96,8 +96,8 @@ class Victim {
   }
   // Time passes until something is to be sent again.
   void wait() {
-    now_ = std::max(now_, std::min(engine_->next_deadline(), now_ + kMillisecondNs));
-    engine_->on_timer(now_);
+    now_ = std::max(now_, std::min(engine().next_deadline(), now_ + kMillisecondNs));
+    driver_.fire(now_);
     send_all();
   }
   // The cost of a slice in ns per packet.
@@ -105,54 +105,51 @@ class Victim {
     const double from = thread_ns();
     for (const auto& [arrival, packet] : slice) {
       now_ += kBetweenPacketsNs;
-      engine_->on_packet(now_, arrival, packet);
+      driver_.deliver(now_, arrival, packet, [](const core::RxResult&) {});
       core::TxPacket answer;
       // Answers leave at once; data waits for its turn.
-      for (int n = 0; n < 4 && engine_->next_packet(now_, PortMask::first(kPorts), answer); ++n) {
+      for (int n = 0; n < 4 && driver_.take(now_, PortMask::first(kPorts), answer); ++n) {
       }
     }
     const double cost = (thread_ns() - from) / static_cast<double>(slice.size());
-    core::Event event;
-    while (engine_->next_event(event)) {
-    }
+    driver_.drain_events();
     top_up();
     return cost;
   }
+  void on_completion(const core::Completion&) { --posted_; }
   bool alive() const {
-    return engine_->query_qp(kVictimQp).value().state == core::QpState::kReadyToSend;
+    return engine().query_qp(kVictimQp).value().state == core::QpState::kReadyToSend;
   }
 
  private:
   static constexpr unsigned kPorts = 4;
 
   void connect() {
-    must(engine_->create_qp({.number = kVictimQp, .max_sends = 16}));
+    must(engine().create_qp({.number = kVictimQp, .max_sends = 16}));
     core::QpInit init{.ev_profile = &profile_};
     init.cc.nscc.base_rtt_ns = 1'000'000;  // the whole window leaves at once
-    must(engine_->init_qp(kVictimQp, init));
-    must(engine_->ready_to_receive(kVictimQp, {.remote = kPeer,
+    must(engine().init_qp(kVictimQp, init));
+    must(engine().ready_to_receive(kVictimQp, {.remote = kPeer,
                                                .remote_qp = kPeerQp,
                                                .path_mtu = kMtu,
                                                .mpr_dest = shape_.window_units}));
-    must(engine_->ready_to_send(now_, kVictimQp,
+    must(engine().ready_to_send(now_, kVictimQp,
                                 {.mpr = shape_.window_units,
                                  .timeout = 14,
                                  .exponential_retries = core::kMaxExponentialRetries}));
     top_up();
   }
   void top_up() {
-    core::Completion completion;
-    while (engine_->next_completion(completion))
-      --posted_;
+    driver_.drain_completions();
     for (; posted_ < 4; ++posted_) {
-      must(engine_->post_send(
+      must(engine().post_send(
           now_, kVictimQp, {.length = kMessageBytes, .remote_address = kBase, .remote_key = key_}));
     }
   }
 
   Shape shape_;
   core::EvProfile profile_;
-  std::unique_ptr<core::Endpoint> engine_;
+  test::EngineDriver<Victim> driver_{*this};
   Rkey key_{};
   TimeNs now_ = kSecondNs;
   unsigned posted_ = 0;
@@ -294,7 +291,10 @@ Slice nacks(Victim& victim) {
     const core::TxPacket& sent = victim.sent()[victim.sent().size() - 1 - i];
     wire::Packet packet;
     packet.bth = {.opcode = wire::Opcode::kNack, .destination = kVictimQp};
-    packet.body = wire::Nack{.entropy = sent.entropy, .psn = sent.packet.bth.psn};
+    packet.body = wire::Nack{.entropy = sent.entropy,
+                             .source_context = static_cast<std::uint16_t>(kPeerQp),
+                             .destination_context = static_cast<std::uint16_t>(kVictimQp),
+                             .psn = sent.packet.bth.psn};
     slice.emplace_back(from_peer(victim, 0), packet);
   }
   victim.send_all();
@@ -362,7 +362,9 @@ Slice probes(Victim& victim) {
   for (unsigned i = 0; i < kSlice; ++i) {
     wire::Packet packet;
     packet.bth = {.opcode = wire::Opcode::kProbe, .destination = kVictimQp};
-    packet.body = wire::Probe{.probe_id = static_cast<std::uint16_t>(i)};
+    packet.body = wire::Probe{.probe_id = static_cast<std::uint16_t>(i),
+                              .source_context = static_cast<std::uint16_t>(kPeerQp),
+                              .destination_context = static_cast<std::uint16_t>(kVictimQp)};
     slice.emplace_back(from_peer(victim, i), packet);
   }
   return slice;

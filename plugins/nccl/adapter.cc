@@ -167,6 +167,10 @@ std::shared_ptr<Adapter> Adapter::open(const DeviceInfo& info) {
       log_warning("%s cannot be used: %s", info.name.c_str(), std::strerror(errno));
       return nullptr;
     }
+    // The interfaces may carry less by now than when the device was described.
+    ibv_port_attr port{};
+    if (ibv_query_port(adapter->verbs_, 1, &port) == 0)
+      adapter->info_.path_mtu = static_cast<std::uint8_t>(port.active_mtu);
     adapter->seen_up_ = adapter->planes_up();
     return adapter;
   }
@@ -202,11 +206,12 @@ void Adapter::watch_planes() {
       const std::string rest =
           up == 0 ? "that was the last one: everything waits for one"
                   : "traffic goes over the other " + std::to_string(std::popcount(up));
-      log_warning("%s: plane %u of %u is down (no link, or disabled by the controller); %s",
-                  info_.name.c_str(), plane + 1, info_.planes, rest.c_str());
+      log_warning(
+          "%s: plane %u (port %u of %u) is down (no link, or disabled by the controller); %s",
+          info_.name.c_str(), plane, plane + 1, info_.planes, rest.c_str());
     } else {
-      log_warning("%s: plane %u of %u is back; %d carry traffic", info_.name.c_str(), plane + 1,
-                  info_.planes, std::popcount(up));
+      log_warning("%s: plane %u (port %u of %u) is back; %d carry traffic", info_.name.c_str(),
+                  plane, plane + 1, info_.planes, std::popcount(up));
     }
   }
 }

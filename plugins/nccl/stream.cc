@@ -173,7 +173,7 @@ Socket listen_on(const Address& address) {
   Socket listener(
       socket(name.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   if (!listener.valid()) return listener;
-  if (bind(listener.get(), name.get(), name.length) == 0 && listen(listener.get(), kBacklog) == 0)
+  if (bind(listener.get(), name.get(), name.length) == 0 && ::listen(listener.get(), kBacklog) == 0)
     return listener;
   const int reason = errno;
   listener.close();

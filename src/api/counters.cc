@@ -16,7 +16,11 @@ constexpr std::size_t kSmallest = 200;
 static_assert(offsetof(openmrc_qp_counters, paths_denied) + sizeof(std::uint32_t) == kSmallest);
 
 openmrc_qp_counters counters_of(const nic::QpTotals& totals, std::size_t filled) {
-  const core::QpCounters& counted = totals.counters;
+  const core::QpStatus& status = totals.status;
+  const core::QpCounters& counted = status.counters;
+  const auto bytes = [](std::int64_t value) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
+  };
   const auto paths = [&](core::EvState state) {
     return totals.paths[static_cast<std::size_t>(state)];
   };
@@ -47,7 +51,14 @@ openmrc_qp_counters counters_of(const nic::QpTotals& totals, std::size_t filled)
           .paths_good = paths(core::EvState::kGood),
           .paths_skipped = paths(core::EvState::kSkip),
           .paths_assumed_bad = paths(core::EvState::kAssumedBad),
-          .paths_denied = paths(core::EvState::kDenied)};
+          .paths_denied = paths(core::EvState::kDenied),
+          .window_bytes = bytes(status.window_bytes),
+          .window_used_bytes = bytes(status.peer_bytes_in_flight),
+          .round_trip_ns = bytes(status.smoothed_rtt_ns),
+          .packets_in_flight = status.packets_in_flight,
+          .packets_to_resend = status.packets_lost,
+          .messages_outstanding = status.sends_outstanding,
+          .reserved_2 = 0};
 }
 
 }  // namespace

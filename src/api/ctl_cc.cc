@@ -6,6 +6,7 @@
 #include <span>
 
 #include "api/ctl.h"
+#include "api/refusal.h"
 
 namespace mrc::api {
 namespace {
@@ -53,7 +54,8 @@ bool algorithm_of(const char* name, CcAlgorithm& out) {
 // May change until the profile is online, and then needs its own settings.
 int take_algorithm(const mrc_ctl_cc_profile_attr& attr, NodeCcProfile& profile) {
   CcAlgorithm algorithm{};
-  if (!algorithm_of(attr.algorithm, algorithm)) return EINVAL;
+  if (!algorithm_of(attr.algorithm, algorithm))
+    return refused(EINVAL, "algorithm is none of those that the device lists");
   const bool is_new = profile.state == ProfileState::kInit;
   if (!is_new && profile.cc.algorithm == algorithm) return 0;
   if (profile.state == ProfileState::kOnline) return EINVAL;
@@ -110,7 +112,8 @@ int take_cc_step(const NodeSnapshot& state, ProfileStep step, NodeCcProfile& pro
   const bool is_full = state.cc_profiles.size() >= node::kMaxCcProfiles;
   if (step == ProfileStep::kCreate && is_full) return EIO;  // the call has no other
   const bool is_ready = profile.configured || profile.cc.algorithm == CcAlgorithm::kNone;
-  if (step == ProfileStep::kGoOnline && !is_ready) return EINVAL;
+  if (step == ProfileStep::kGoOnline && !is_ready)
+    return refused(EINVAL, "cc_config is to be given before ONLINE");
   profile.state = state_after(step, profile.state);
   return 0;
 }
@@ -137,13 +140,13 @@ int modify_cc_profile(NodeSnapshot& state, std::uint64_t id, const mrc_ctl_cc_pr
     if (profile.trimming != before && (online || nowhere)) return EINVAL;
   }
   ProfileStep step{};
-  const int refused = find_step({.from = profile.state,
-                                 .has_state = (mask & MRC_CTL_CC_PROFILE_STATE) != 0,
-                                 .state = raw(attr.profile_state),
-                                 .has_current = (mask & MRC_CTL_CC_PROFILE_CUR_STATE) != 0,
-                                 .current = raw(attr.cur_profile_state)},
-                                step);
-  if (refused != 0) return refused;
+  const int wrong_step = find_step({.from = profile.state,
+                                    .has_state = (mask & MRC_CTL_CC_PROFILE_STATE) != 0,
+                                    .state = raw(attr.profile_state),
+                                    .has_current = (mask & MRC_CTL_CC_PROFILE_CUR_STATE) != 0,
+                                    .current = raw(attr.cur_profile_state)},
+                                   step);
+  if (wrong_step != 0) return wrong_step;
   const bool has_algorithm = (mask & MRC_CTL_CC_PROFILE_ALGORITHM) != 0;
   const bool has_config = (mask & MRC_CTL_CC_PROFILE_CONFIG) != 0;
   if (step == ProfileStep::kCreate && !has_algorithm) return EINVAL;

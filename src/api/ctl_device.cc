@@ -7,6 +7,7 @@
 #include "api/ctl.h"
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/refusal.h"
 #include "api/verbs_types.h"
 #include "os/environment.h"
 #include "os/kernel_random.h"
@@ -92,12 +93,14 @@ int query_device(const ibv_context* verbs, const mrc_context* context, mrc_ctl_d
 int check_port(const mrc_context* context, std::uint8_t port, const mrc_ctl_port_attr* attr,
                int mask) {
   if (!valid(context) || attr == nullptr) return EINVAL;
-  if (port < 1 || port > context->device->config().planes.size()) return EINVAL;
+  if (port < 1 || port > context->device->config().planes.size())
+    return refused(EINVAL, "port_num", port, "the device has no such port");
   return mask == MRC_CTL_PORT_ADMIN_STATE ? 0 : EINVAL;
 }
 
 int modify_port(mrc_context* context, std::uint8_t port, int wanted) {
-  if (wanted != MRC_CTL_PORT_ADMIN_DISABLED && wanted != MRC_CTL_PORT_ADMIN_ENABLED) return EINVAL;
+  if (wanted != MRC_CTL_PORT_ADMIN_DISABLED && wanted != MRC_CTL_PORT_ADMIN_ENABLED)
+    return refused(EINVAL, "port_admin_state", wanted, "0 or 1");
   return context->device->node().update([&](NodeSnapshot& state) {
     state.ports_enabled = wanted == MRC_CTL_PORT_ADMIN_ENABLED
                               ? state.ports_enabled.with(PortId{port})

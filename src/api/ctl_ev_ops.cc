@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/ctl.h"
+#include "api/refusal.h"
 #include "base/prng.h"
 
 namespace mrc::api {
@@ -53,14 +54,16 @@ int check_new_ev(const EvFormatProfile* format, const CtlLimits& limits,
     const bool empty = fresh.compact == wire::EvValue{};
     return empty && profile.state == ProfileState::kOffline ? 0 : EINVAL;
   }
-  if (static_cast<unsigned>(fresh.port) > limits.port_count) return EINVAL;
+  if (static_cast<unsigned>(fresh.port) > limits.port_count)
+    return refused(EINVAL, "ev_new.port", static_cast<unsigned>(fresh.port),
+                   "the device has no such port");
   return format == nullptr ? 0 : expand(*format, profile.fields, fresh);
 }
 
 // What a controller may say of an EV; what it assumes bad is not used either.
 int take_state(int state, ProfileEv& ev) {
   if (state != MRC_CTL_EV_GOOD && state != MRC_CTL_EV_ASSUMED_BAD && state != MRC_CTL_EV_DENIED)
-    return EINVAL;
+    return refused(EINVAL, "state", state, "one of GOOD, ASSUMED_BAD and DENIED");
   ev.denied = state != MRC_CTL_EV_GOOD;
   ev.assumed_bad = state == MRC_CTL_EV_ASSUMED_BAD;
   return 0;
@@ -192,10 +195,12 @@ int settle_evs(const NodeSnapshot& state, const CtlLimits& limits, NodeEvProfile
     return 0;
   }
   const EvFormatProfile* format = format_of(state, profile);
-  if (format == nullptr || format->state != ProfileState::kOnline) return EINVAL;
+  if (format == nullptr || format->state != ProfileState::kOnline)
+    return refused(EINVAL, "ev_fmt_profile_id", static_cast<std::int64_t>(profile.format_id),
+                   "no format of that id is ONLINE");
   if (profile.mode == EvMode::kGenerated) draw_evs(limits, profile);
   for (ProfileEv& ev : profile.evs) {
-    if (!ev.populated) return EINVAL;
+    if (!ev.populated) return refused(EINVAL, "not all of its EVs are filled by REPLACE_EV");
     if (const int error = expand(*format, profile.fields, ev); error != 0) return error;
   }
   return 0;

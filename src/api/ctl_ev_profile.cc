@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/ctl.h"
+#include "api/refusal.h"
 
 namespace mrc::api {
 namespace {
@@ -87,14 +88,17 @@ int take_count(EvChange& change) {
   const bool given = change.has(MRC_CTL_EV_PROFILE_COUNT);
   if (!given && change.profile.mode != EvMode::kAuto) return EINVAL;
   std::uint64_t count = given ? change.attr.ev_count : change.limits.auto_ev_count;
-  if (count == 0) return EINVAL;
+  if (count == 0) return refused(EINVAL, "ev_count", 0, "1 at least");
   if (change.profile.mode == EvMode::kExplicit) {
     const std::uint64_t align = change.limits.ev_count_align;
     count = (count + align - 1) / align * align;
   }
-  if (count > kMaxEvsPerQp) return E2BIG;
+  if (count > kMaxEvsPerQp)
+    return refused(E2BIG, "ev_count", static_cast<std::int64_t>(count),
+                   "more than ev_max_count_profile");
   const std::size_t others = total_evs(change.state) - change.had_evs;
-  if (others + count > node::kMaxNodeEvs) return E2BIG;
+  if (others + count > node::kMaxNodeEvs)
+    return refused(E2BIG, "ev_count", static_cast<std::int64_t>(count), "more than ev_free_count");
   change.profile.evs.resize(count);
   return 0;
 }
@@ -102,10 +106,12 @@ int take_count(EvChange& change) {
 int take_mode_and_format(EvChange& change) {
   NodeEvProfile& profile = change.profile;
   if (change.has(MRC_CTL_EV_PROFILE_MODE) && !mode_of_api(raw(change.attr.ev_mode), profile.mode))
-    return EINVAL;
+    return refused(EINVAL, "ev_mode", raw(change.attr.ev_mode), "one of AUTO, EXP and GEN");
   if (!change.has(MRC_CTL_EV_PROFILE_FMT_ID)) return 0;
   profile.format_id = change.attr.ev_fmt_profile_id;
-  return change.state.formats.count(profile.format_id) != 0 ? 0 : EINVAL;
+  if (change.state.formats.count(profile.format_id) != 0) return 0;
+  return refused(EINVAL, "ev_fmt_profile_id", static_cast<std::int64_t>(profile.format_id),
+                 "no format of that id exists");
 }
 
 // INIT -> OFFLINE: mode, format and count, and the fields of generated profiles.
@@ -151,13 +157,16 @@ int take_settings(EvChange& change) {
   NodeEvProfile& profile = change.profile;
   if (change.has(MRC_CTL_EV_PROFILE_MIN_ACTIVE)) {
     const std::uint32_t wanted = change.attr.ev_min_active;
-    if (profile.state == ProfileState::kOnline && wanted != profile.min_active) return EINVAL;
+    if (profile.state == ProfileState::kOnline && wanted != profile.min_active)
+      return refused(EINVAL, "ev_min_active", wanted, "ONLINE it does not change");
     profile.min_active = wanted;
     profile.has_min_active = true;
   }
-  if (profile.min_active > profile.evs.size()) return EINVAL;
+  if (profile.min_active > profile.evs.size())
+    return refused(EINVAL, "ev_min_active", profile.min_active, "more than ev_count");
   if (change.has(MRC_CTL_EV_PROFILE_EVENT_MASK)) {
-    if ((change.attr.ev_event_mask & ~kEventStates) != 0) return EINVAL;
+    if ((change.attr.ev_event_mask & ~kEventStates) != 0)
+      return refused(EINVAL, "ev_event_mask", change.attr.ev_event_mask, "GOOD and ASSUMED_BAD");
     profile.event_mask = static_cast<std::uint32_t>(change.attr.ev_event_mask);
     profile.has_event_mask = true;
   }
@@ -183,7 +192,9 @@ int take_fields(EvChange& change) {
   }
   if (const node::EvFormatProfile* format = format_of(change.state, profile); format != nullptr) {
     const Status checked = wire::check_ev_profile({format->kind, format->field_widths}, fields);
-    if (!checked.ok()) return EINVAL;
+    if (!checked.ok())
+      return refused(EINVAL, "field_count", op.field_count,
+                     "width, values and mask of each must fit it, and they its format");
   }
   profile.fields = std::move(fields);
   if (profile.state != ProfileState::kOnline) return 0;
@@ -213,7 +224,8 @@ int take_ev_op(EvChange& change) {
 int take_ev_step(EvChange& change) {
   NodeEvProfile& profile = change.profile;
   if (change.step == ProfileStep::kGoOnline) {
-    if (!profile.has_min_active || !profile.has_event_mask) return EINVAL;
+    if (!profile.has_min_active || !profile.has_event_mask)
+      return refused(EINVAL, "ev_min_active and ev_event_mask are to be given before ONLINE");
     if (profile.mode == EvMode::kGenerated && profile.fields.empty()) return EINVAL;
     if (const int error = settle_evs(change.state, change.limits, profile); error != 0)
       return error;
@@ -272,23 +284,23 @@ int apply(EvChange& change) {
   const bool leaving =
       change.step == ProfileStep::kGoOffline || change.step == ProfileStep::kRemove;
   if (leaving && (change.mask & ~kIdentity) != 0) return EINVAL;
-  int refused = 0;
+  int error = 0;
   if (change.step == ProfileStep::kCreate) {
-    refused = create_profile(change);
+    error = create_profile(change);
   } else if (change.profile.state == ProfileState::kInit) {
     return (change.mask & ~kIdentity) == 0 ? 0 : EINVAL;  // asked only whether it is in INIT
   } else {
     const bool online = change.profile.state == ProfileState::kOnline;
-    refused = online ? check_unchanged(change) : reshape(change);
+    error = online ? check_unchanged(change) : reshape(change);
   }
-  if (refused == 0) refused = take_settings(change);
-  if (refused == 0 && change.modifies_fields()) refused = take_fields(change);
-  if (refused == 0 && change.modifies_evs()) refused = take_ev_op(change);
-  if (refused != 0) return refused;
+  if (error == 0) error = take_settings(change);
+  if (error == 0 && change.modifies_fields()) error = take_fields(change);
+  if (error == 0 && change.modifies_evs()) error = take_ev_op(change);
+  if (error != 0) return error;
   // A batch that stopped does not take the profile any further.
   if (change.batch_error != 0) return 0;
-  if (const int error = take_ev_step(change); error != 0) return error;
-  return answer_queries(change);
+  error = take_ev_step(change);
+  return error != 0 ? error : answer_queries(change);
 }
 
 }  // namespace
@@ -303,13 +315,13 @@ int modify_ev_profile(NodeSnapshot& state, const CtlLimits& limits,
       .state = state, .limits = limits, .opinions = opinions, .attr = attr, .mask = mask};
   if (known != state.ev_profiles.end()) change.profile = known->second;
   change.had_evs = change.profile.evs.size();
-  const int refused = find_step({.from = change.profile.state,
-                                 .has_state = (mask & MRC_CTL_EV_PROFILE_STATE) != 0,
-                                 .state = raw(attr.profile_state),
-                                 .has_current = (mask & MRC_CTL_EV_PROFILE_CUR_STATE) != 0,
-                                 .current = raw(attr.cur_profile_state)},
-                                change.step);
-  if (refused != 0) return refused;
+  const int wrong_step = find_step({.from = change.profile.state,
+                                    .has_state = (mask & MRC_CTL_EV_PROFILE_STATE) != 0,
+                                    .state = raw(attr.profile_state),
+                                    .has_current = (mask & MRC_CTL_EV_PROFILE_CUR_STATE) != 0,
+                                    .current = raw(attr.cur_profile_state)},
+                                   change.step);
+  if (wrong_step != 0) return wrong_step;
   if (change.step == ProfileStep::kCreate) change.profile.seed = limits.seed;
   if (const int error = apply(change); error != 0) return error;
   batch_error = change.batch_error;

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "api/ctl.h"
+#include "api/refusal.h"
 
 namespace mrc::api {
 namespace {
@@ -71,7 +72,10 @@ int set_fields(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format)
   widths.reserve(static_cast<std::size_t>(op.fmt_field_count));
   for (int i = 0; i < op.fmt_field_count; ++i)
     widths.push_back(op.fmt_fields[i].width);
-  return set_widths(format, std::move(widths));
+  const int error = set_widths(format, std::move(widths));
+  if (error == 0) return 0;
+  return refused(error, "fmt_field_count", op.fmt_field_count,
+                 "widths of 1 bit and more, together no more than packets of that mode carry");
 }
 
 int show_fields(const EvFormatProfile& format, mrc_ctl_ev_fmt_profile_attr& attr) {
@@ -94,10 +98,12 @@ bool used_online(const NodeSnapshot& state, std::uint64_t format_id) {
 // cannot carry are to be given anew.
 int take_mode(const mrc_ctl_ev_fmt_profile_attr& attr, EvFormatProfile& format) {
   wire::EvKind kind{};
-  if (!kind_of_mode(raw(attr.ev_fmt_mode), kind)) return EINVAL;
+  if (!kind_of_mode(raw(attr.ev_fmt_mode), kind))
+    return refused(EINVAL, "ev_fmt_mode", raw(attr.ev_fmt_mode), "one of STEV, SRV6 and UDP");
   const bool is_new = format.state == ProfileState::kInit;
   if (!is_new && attr.ev_fmt_mode == mode_of_kind(format.kind)) return 0;
-  if (format.state == ProfileState::kOnline) return EINVAL;
+  if (format.state == ProfileState::kOnline)
+    return refused(EINVAL, "ev_fmt_mode", raw(attr.ev_fmt_mode), "ONLINE it does not change");
   format.kind = kind;
   if (set_widths(format, format.field_widths) != 0) format.field_widths.clear();
   return 0;
@@ -107,7 +113,8 @@ int take_format_step(const NodeSnapshot& state, std::uint64_t id, ProfileStep st
                      EvFormatProfile& format) {
   const bool is_full = state.formats.size() >= node::kMaxFormatProfiles;
   if (step == ProfileStep::kCreate && is_full) return E2BIG;
-  if (step == ProfileStep::kGoOnline && format.field_widths.empty()) return EINVAL;
+  if (step == ProfileStep::kGoOnline && format.field_widths.empty())
+    return refused(EINVAL, "it has no fields, and needs them to be ONLINE");
   if (step == ProfileStep::kGoOffline && used_online(state, id)) return EBUSY;
   format.state = state_after(step, format.state);
   return 0;
@@ -117,7 +124,8 @@ int take_format_step(const NodeSnapshot& state, std::uint64_t id, ProfileStep st
 
 int find_step(const ProfileStepRequest& request, ProfileStep& out) {
   out = ProfileStep::kStay;
-  if (request.has_current && request.current != raw(to_api(request.from))) return EINVAL;
+  if (request.has_current && request.current != raw(to_api(request.from)))
+    return refused(EINVAL, "cur_profile_state", request.current, "it is in another state");
   if (!request.has_state) return 0;
   const bool to_init = request.state == MRC_CTL_PROFILE_INIT;
   const bool to_offline = request.state == MRC_CTL_PROFILE_OFFLINE;
@@ -134,7 +142,9 @@ int find_step(const ProfileStepRequest& request, ProfileStep& out) {
       if (to_offline) out = ProfileStep::kGoOffline;
       break;
   }
-  return out == ProfileStep::kStay ? EINVAL : 0;
+  if (out != ProfileStep::kStay) return 0;
+  return refused(EINVAL, "profile_state", request.state,
+                 "no way leads there from the state it is in; INIT, OFFLINE, ONLINE and back");
 }
 
 ProfileState state_after(ProfileStep step, ProfileState from) {
@@ -194,13 +204,13 @@ int modify_format(NodeSnapshot& state, std::uint64_t id, mrc_ctl_ev_fmt_profile_
   const auto known = state.formats.find(id);
   EvFormatProfile format = known == state.formats.end() ? EvFormatProfile{} : known->second;
   ProfileStep step{};
-  const int refused = find_step({.from = format.state,
-                                 .has_state = (mask & MRC_CTL_EV_FMT_PROFILE_STATE) != 0,
-                                 .state = raw(attr.profile_state),
-                                 .has_current = (mask & MRC_CTL_EV_FMT_PROFILE_CUR_STATE) != 0,
-                                 .current = raw(attr.cur_profile_state)},
-                                step);
-  if (refused != 0) return refused;
+  const int wrong_step = find_step({.from = format.state,
+                                    .has_state = (mask & MRC_CTL_EV_FMT_PROFILE_STATE) != 0,
+                                    .state = raw(attr.profile_state),
+                                    .has_current = (mask & MRC_CTL_EV_FMT_PROFILE_CUR_STATE) != 0,
+                                    .current = raw(attr.cur_profile_state)},
+                                   step);
+  if (wrong_step != 0) return wrong_step;
   const bool has_mode = (mask & MRC_CTL_EV_FMT_PROFILE_MODE) != 0;
   const bool has_op = (mask & MRC_CTL_EV_FMT_PROFILE_OP) != 0;
   const bool asks = has_op && raw(attr.ev_fmt_op.op) == MRC_CTL_EV_FMT_OP_QUERY_FIELDS;

@@ -8,6 +8,7 @@
 #include "api/ctl.h"
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/refusal.h"
 #include "api/verbs_types.h"
 
 namespace mrc::api {
@@ -75,8 +76,10 @@ bool kind_of(const mrc_ctl_ep_req& request, wire::EvKind& out) {
 
 int make_request(const nic::Device& device, mrc_ctl_ep_op_type op, const mrc_ctl_ep_req& from,
                  nic::EndpointRequest& out) {
-  if (!kind_of(from, out.kind)) return EINVAL;
-  if (from.req_ev.port < 1 || from.req_ev.port > device.config().planes.size()) return EINVAL;
+  if (!kind_of(from, out.kind))
+    return refused(EINVAL, "ev_fmt_mode", raw(from.ev_fmt_mode), "one of STEV, SRV6 and UDP");
+  if (from.req_ev.port < 1 || from.req_ev.port > device.config().planes.size())
+    return refused(EINVAL, "req_ev.port", from.req_ev.port, "the device has no such port");
   const wire::IpAddress source = address_of(from.sgid);
   out.peer = address_of(from.dgid);
   if (all_zero(out.peer.bytes)) return EINVAL;
@@ -166,7 +169,8 @@ MRC_API_EXPORT int mrc_ctl_ep_batch_send_wait(mrc_context* mrc_ctx, uint8_t req_
     if (!valid(mrc_ctx) || req == nullptr || rsp == nullptr) return EINVAL;
     if (op != MRC_CTL_EP_OP_EV_PROBE && op != MRC_CTL_EP_OP_PORT_STATUS_UPDATE) return EINVAL;
     if (num_req < 1 || num_req > mrc::api::kMaxRequests) return EINVAL;
-    if (req_tc > mrc::api::kMaxDscp) return EINVAL;
+    if (req_tc > mrc::api::kMaxDscp)
+      return mrc::api::refused(EINVAL, "req_tc", req_tc, "a DSCP, 0 to 63");
     return mrc::api::send_and_wait(mrc_ctx, {.op = op_type,
                                              .dscp = req_tc,
                                              .requests = {req, static_cast<std::size_t>(num_req)},

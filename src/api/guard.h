@@ -11,17 +11,24 @@
 #include <new>
 #include <utility>
 
+#include "api/refusal.h"
+
 namespace mrc::api {
 
 // Some calls of the controller have a complete list of errors: whatever else goes wrong there is
 // EIO. An empty list has them all.
 using ErrorList = std::initializer_list<int>;
 
+// Which call of the API it is, for the log: the name of the function that has this as a default
+// argument filled in.
+using Call = const char*;
+
 // Calls `body`, which returns an errno value, and returns it.
 template <typename Body>
-int caught(Body&& body, ErrorList documented = {}) noexcept {
+int caught(Body&& body, ErrorList documented, Call call) noexcept {
   const int before = errno;
   int error = 0;
+  begin_call();
   try {
     error = std::forward<Body>(body)();
   } catch (const std::bad_alloc&) {
@@ -29,6 +36,7 @@ int caught(Body&& body, ErrorList documented = {}) noexcept {
   }
   const bool listed = documented.size() == 0 ||
                       std::find(documented.begin(), documented.end(), error) != documented.end();
+  if (error != 0) end_call(error, call);
   if (error != 0 && !listed) error = EIO;
   errno = error == 0 ? before : error;
   return error;
@@ -36,26 +44,28 @@ int caught(Body&& body, ErrorList documented = {}) noexcept {
 
 // 0, or the errno value itself: most calls that have a namesake in verbs.
 template <typename Body>
-int value_on_error(Body&& body) noexcept {
-  return caught(std::forward<Body>(body));
+int value_on_error(Body&& body, Call call = __builtin_FUNCTION()) noexcept {
+  return caught(std::forward<Body>(body), {}, call);
 }
 
 // 0, or -1.
 template <typename Body>
-int minus_one_on_error(Body&& body, ErrorList documented = {}) noexcept {
-  return caught(std::forward<Body>(body), documented) == 0 ? 0 : -1;
+int minus_one_on_error(Body&& body, ErrorList documented = {},
+                       Call call = __builtin_FUNCTION()) noexcept {
+  return caught(std::forward<Body>(body), documented, call) == 0 ? 0 : -1;
 }
 
 // A pointer, or none. `body` fills `result`.
 template <typename T, typename Body>
-T* null_on_error(T*& result, Body&& body) noexcept {
-  return caught(std::forward<Body>(body)) == 0 ? result : nullptr;
+T* null_on_error(T*& result, Body&& body, Call call = __builtin_FUNCTION()) noexcept {
+  return caught(std::forward<Body>(body), {}, call) == 0 ? result : nullptr;
 }
 
 // How many there were, or `failure(errno value)`. `body` fills `count`.
 template <typename Body, typename Failure>
-int count_or(int& count, Body&& body, const Failure& failure) noexcept {
-  const int error = caught(std::forward<Body>(body));
+int count_or(int& count, Body&& body, const Failure& failure,
+             Call call = __builtin_FUNCTION()) noexcept {
+  const int error = caught(std::forward<Body>(body), {}, call);
   return error == 0 ? count : failure(error);
 }
 

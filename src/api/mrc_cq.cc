@@ -11,6 +11,7 @@
 
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/refusal.h"
 #include "api/verbs_types.h"
 #include "api/work.h"
 #include "os/host_bug.h"
@@ -50,9 +51,11 @@ int create_channel(mrc_context* context, mrc_comp_channel*& out) {
 
 int check_cq_arguments(const mrc_context* context, int cqe, const mrc_comp_channel* channel,
                        int vector) {
-  if (!valid(context) || cqe < 1) return EINVAL;
-  if (static_cast<unsigned>(cqe) > context->device->limits().max_cq_depth) return EINVAL;
-  if (vector < 0 || vector >= context->verbs->vctx.context.num_comp_vectors) return EINVAL;
+  if (!valid(context)) return refused(EINVAL, "the context is none of ours");
+  if (cqe < 1 || static_cast<unsigned>(cqe) > context->device->limits().max_cq_depth)
+    return refused(EINVAL, "cqe", cqe, "from 1 to the device's max_cqe");
+  if (vector < 0 || vector >= context->verbs->vctx.context.num_comp_vectors)
+    return refused(EINVAL, "comp_vector", vector, "from 0 to below num_comp_vectors");
   if (channel == nullptr) return 0;
   const bool ours =
       valid(channel) && (channel->context == context || MRC_HOST_BUG(kForeignHandles));

@@ -8,6 +8,7 @@
 #include "api/hints.h"
 #include "api/qp_registry.h"
 #include "api/raw_value.h"
+#include "api/refusal.h"
 #include "api/verbs_types.h"
 #include "api/work.h"
 
@@ -20,20 +21,25 @@ constexpr int kKnownVerbsMask = (IBV_QP_RATE_LIMIT << 1) - 1;
 constexpr int kKnownMrcMask = ((MRC_QP_CAP << 1) - 1) | MRC_QP_VENDOR_CFG;
 
 int check_init(const mrc_context* context, const mrc_qp_init_attr* attr) {
-  if (!valid(context) || attr == nullptr) return EINVAL;
+  if (!valid(context) || attr == nullptr)
+    return refused(EINVAL, "the context is none of ours, or attr is missing");
   for (const mrc_cq* cq : {attr->send_cq, attr->recv_cq}) {
-    if (!valid(cq) || cq->context != context || cq->work == nullptr) return EINVAL;
+    if (!valid(cq) || cq->context != context || cq->work == nullptr)
+      return refused(EINVAL, "send_cq and recv_cq must both be completion queues of the context");
   }
-  if (our_pd(attr->pd) == nullptr) return EINVAL;
-  if (attr->pd->context != &context->verbs->vctx.context) return EINVAL;
-  if ((attr->send_ops_flags & ~kKnownOperations) != 0) return EOPNOTSUPP;
+  if (our_pd(attr->pd) == nullptr || attr->pd->context != &context->verbs->vctx.context)
+    return refused(EINVAL, "pd must be a protection domain of the context");
+  if ((attr->send_ops_flags & ~kKnownOperations) != 0)
+    return refused(EOPNOTSUPP, "send_ops_flags", static_cast<std::int64_t>(attr->send_ops_flags),
+                   "MRC has RDMA_WRITE and RDMA_WRITE_WITH_IMM");
   const int version = raw_value(attr->protocol_version);
-  return version < MRC_PROTOCOL_VERSION_0 || version > MRC_PROTOCOL_VERSION_1 ? EINVAL : 0;
+  if (version >= MRC_PROTOCOL_VERSION_0 && version <= MRC_PROTOCOL_VERSION_1) return 0;
+  return refused(EINVAL, "protocol_version", version, "0 and 1 are known");
 }
 
 int create_qp(mrc_context* context, mrc_qp_init_attr* attr, mrc_qp*& out) {
-  const int refused = check_init(context, attr);
-  if (refused != 0) return refused;
+  const int problem = check_init(context, attr);
+  if (problem != 0) return problem;
   VerbsPd& pd = *our_pd(attr->pd);
   auto made = std::make_unique<mrc_qp>();
   nic::QpSetup setup{.domain = pd.domain,
@@ -87,8 +93,8 @@ int modify_qp(mrc_qp* qp, const QpChange& wanted) {
   const bool with_hint = (wanted.mrc_mask & MRC_QP_HINT) != 0;
   const std::lock_guard lock(qp->mutex);
   if (with_hint) {
-    const int refused = read_hint(*qp, wanted.mrc->qp_hint, change.hints);
-    if (refused != 0) return refused;
+    const int problem = read_hint(*qp, wanted.mrc->qp_hint, change.hints);
+    if (problem != 0) return problem;
     if (wanted.mrc->qp_hint != nullptr) user = ChildCount(wanted.mrc->qp_hint->children);
   }
   const int error = qp->pair.modify(change);

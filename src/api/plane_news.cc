@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/log.h"
+#include "base/plane.h"
 #include "os/clock.h"
 #include "wire/ip_address.h"
 
@@ -13,7 +14,7 @@ namespace {
 void tell(const nic::Device& device, PortMask up, const nic::PlaneNews& news) {
   const auto planes = static_cast<unsigned>(device.config().planes.size());
   const auto peer = wire::format_address(news.peer);
-  const auto plane = static_cast<unsigned>(news.port);
+  const unsigned plane = plane_of(news.port);
   const char* const name = device.config().name.c_str();
   const int length = static_cast<int>(peer.view().size());
   if (!news.lost) {
@@ -23,9 +24,9 @@ void tell(const nic::Device& device, PortMask up, const nic::PlaneNews& news) {
   }
   const unsigned left = (up - news.silent).count();
   log(LogLevel::kWarn,
-      "%s: no answers from %.*s on plane %u of %u for a second: a cable, a switch, or the peer's "
-      "port; %u other%s carr%s its traffic",
-      name, length, peer.view().data(), plane, planes, left, left == 1 ? "" : "s",
+      "%s: no answers from %.*s on plane %u (port %u of %u) for a second: a cable, a switch, the "
+      "peer's port, or a host that is out of processor time; %u other%s carr%s its traffic",
+      name, length, peer.view().data(), plane, plane + 1, planes, left, left == 1 ? "" : "s",
       left == 1 ? "ies" : "y");
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/log.h"
 #include "api/raw_value.h"
+#include "api/refusal.h"
 
 namespace mrc::api {
 namespace {
@@ -89,6 +90,24 @@ bool may_mark_data(const nic::Device& device, std::uint8_t dscp) {
   return false;
 }
 
+// Which of the capacities is beyond what the device holds.
+void explain_capacity(const nic::QpSetup& setup, const nic::DeviceLimits& limits) {
+  const struct {
+    const char* field;
+    std::uint32_t value;
+    std::uint32_t most;
+  } fields[] = {{"cap.max_send_wr", setup.max_sends, limits.max_sends},
+                {"cap.max_recv_wr", setup.max_receives, limits.max_sends},
+                {"cap.max_send_sge", setup.max_send_buffers, limits.max_buffers},
+                {"cap.max_recv_sge", setup.max_receive_buffers, limits.max_buffers},
+                {"cap.max_inline_data", setup.max_inline, limits.max_inline}};
+  for (const auto& each : fields) {
+    if (each.value <= each.most) continue;
+    const std::string rule = "at most " + std::to_string(each.most);
+    refused(EINVAL, each.field, each.value, rule.c_str());
+  }
+}
+
 }  // namespace
 
 wire::IpAddress address_of(const ibv_gid& gid) {
@@ -125,6 +144,7 @@ ibv_mtu mtu_within(std::uint32_t bytes) {
 
 int QueuePair::create(std::shared_ptr<nic::Device> device, Dialect dialect, nic::QpSetup& setup) {
   const int error = device->create_queue_pair(setup, pair_);
+  if (error == EINVAL) explain_capacity(setup, device->limits());
   if (error != 0) return error;
   address_ = pair_.get();
   device_ = std::move(device);
@@ -168,18 +188,29 @@ ibv_qp_state QueuePair::state() const {
 
 int QueuePair::check_masks(const QpChange& change, ibv_qp_state from, ibv_qp_state to) const {
   if (to == IBV_QPS_ERR || to == IBV_QPS_RESET) {
-    if (!has(change.verbs_mask, IBV_QP_STATE)) return EINVAL;
-    return has(change.verbs_mask, ~kTolerated) || change.mrc_mask != 0 ? EINVAL : 0;
+    if (!has(change.verbs_mask, IBV_QP_STATE))
+      return refused(EINVAL, "attr_mask", change.verbs_mask, "IBV_QP_STATE must be in it");
+    if (!has(change.verbs_mask, ~kTolerated) && change.mrc_mask == 0) return 0;
+    return refused(EINVAL, "attr_mask", change.verbs_mask,
+                   "on the way to ERR and RESET nothing else can be set");
   }
   const Step* step = find_step(from, to);
-  if (step == nullptr) return EINVAL;
-  if (has(change.verbs_mask, ~step->verbs_mask)) return EINVAL;
-  if (has(change.mrc_mask, ~step->mrc_mask)) return EINVAL;
+  if (step == nullptr)
+    return refused(EINVAL, "qp_state", to,
+                   "no way leads there from the state it is in; RESET, INIT, RTR, RTS in a row");
+  if (has(change.verbs_mask, ~step->verbs_mask))
+    return refused(EINVAL, "attr_mask", change.verbs_mask & ~step->verbs_mask,
+                   "these fields cannot be set in this step");
+  if (has(change.mrc_mask, ~step->mrc_mask))
+    return refused(EINVAL, "mrc_attr_mask", change.mrc_mask & ~step->mrc_mask,
+                   "these fields of MRC cannot be set in this step");
   if (dialect_ == Dialect::kMrc) return 0;
   int needed = 0;
   if (to == IBV_QPS_RTR) needed = IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (from == IBV_QPS_RTR) needed = IBV_QP_SQ_PSN;
-  return (change.verbs_mask & needed) == needed ? 0 : EINVAL;
+  if ((change.verbs_mask & needed) == needed) return 0;
+  return refused(EINVAL, "attr_mask", change.verbs_mask,
+                 "RTR needs AV, DEST_QPN and RQ_PSN, RTS needs SQ_PSN");
 }
 
 // MRC's own timers follow those of verbs, as long as the program does not set both.
@@ -198,7 +229,8 @@ void QueuePair::merge_timers(const QpChange& change, Attributes& into) {
     into.mrc.retry.exp_cnt = at_most(doublings, core::kMaxExponentialRetries - 1);
   }
   // In verbs a timer of 0 never gives up.
-  const bool for_ever = has(change.verbs_mask, IBV_QP_TIMEOUT) && attr.timeout == 0;
+  const bool for_ever = has(change.verbs_mask, IBV_QP_TIMEOUT) && attr.timeout == 0 &&
+                        !has(change.mrc_mask, MRC_QP_TIMEOUT);
   if (for_ever) into.mrc.retry.exp_cnt = core::kMaxExponentialRetries;
 }
 
@@ -208,28 +240,39 @@ int QueuePair::merge_verbs(const QpChange& change, Attributes& into) const {
   const ibv_qp_attr& attr = *change.verbs;
   ibv_qp_attr& to = into.verbs;
   if (has(mask, IBV_QP_PKEY_INDEX)) {
-    if (attr.pkey_index != 0) return EINVAL;
+    if (attr.pkey_index != 0)
+      return refused(EINVAL, "pkey_index", attr.pkey_index, "there is 0 only");
     to.pkey_index = 0;
   }
   if (has(mask, IBV_QP_PORT)) {
     const bool exists = attr.port_num >= 1 && attr.port_num <= device_->config().planes.size();
-    if (!exists && dialect_ == Dialect::kVerbs) return EINVAL;
+    if (!exists && dialect_ == Dialect::kVerbs)
+      return refused(EINVAL, "port_num", attr.port_num, "the device has no such port");
     if (exists) to.port_num = attr.port_num;
   }
   if (has(mask, IBV_QP_PATH_MTU)) {
     const int mtu = raw_value(attr.path_mtu);
-    if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096) return EINVAL;
+    if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096)
+      return refused(EINVAL, "path_mtu", mtu, "from 1 (256 bytes) to 5 (4096 bytes)");
     to.path_mtu = attr.path_mtu;
   }
   if (has(mask, IBV_QP_DEST_QPN)) {
-    if (attr.dest_qp_num > kMaxQpNumber) return EINVAL;
+    if (attr.dest_qp_num > kMaxQpNumber || QpNumber{attr.dest_qp_num} < kFirstUsableQp)
+      return refused(EINVAL, "dest_qp_num", attr.dest_qp_num,
+                     "a number of 24 bits, and 0 to 2 are reserved");
     to.dest_qp_num = attr.dest_qp_num;
   }
   if (has(mask, IBV_QP_AV)) {
     const ibv_ah_attr& ah = attr.ah_attr;
-    if (ah.is_global == 0 || ah.grh.sgid_index >= kGidCount) return EINVAL;
-    if (address_of(ah.grh.dgid) == wire::IpAddress{}) return EINVAL;
-    if (!may_mark_data(*device_, dscp_of(ah))) return EINVAL;
+    if (ah.is_global == 0)
+      return refused(EINVAL, "ah_attr.is_global", 0, "must be 1: peers are known by GID");
+    if (ah.grh.sgid_index >= kGidCount)
+      return refused(EINVAL, "ah_attr.grh.sgid_index", ah.grh.sgid_index, "no such GID");
+    if (address_of(ah.grh.dgid) == wire::IpAddress{})
+      return refused(EINVAL, "ah_attr.grh.dgid is empty: it must be the peer's GID");
+    if (!may_mark_data(*device_, dscp_of(ah)))
+      return refused(EINVAL, "ah_attr.grh.traffic_class", ah.grh.traffic_class,
+                     "its DSCP is that of other packets of the device (mrc info)");
     to.ah_attr = ah;
     into.has_peer = true;
   }
@@ -254,34 +297,43 @@ int QueuePair::merge_mrc(const QpChange& change, Attributes& into) const {
   mrc_qp_attr& to = into.mrc;
   const nic::DeviceLimits& limits = device_->limits();
   if (has(mask, MRC_QP_MPR)) {
-    if (attr.mpr.mpr == 0 || attr.mpr.mpr > limits.max_window_units) return EINVAL;
+    if (attr.mpr.mpr == 0 || attr.mpr.mpr > limits.max_window_units)
+      return refused(EINVAL, "mpr.mpr", attr.mpr.mpr, "not 0, and at most the device's max_mpr");
     to.mpr.mpr = attr.mpr.mpr;
   }
   if (has(mask, MRC_QP_MPR_DEST)) {
-    if (attr.mpr.mpr_dest == 0 || attr.mpr.mpr_dest > limits.max_window_units) return EINVAL;
+    if (attr.mpr.mpr_dest == 0 || attr.mpr.mpr_dest > limits.max_window_units)
+      return refused(EINVAL, "mpr.mpr_dest", attr.mpr.mpr_dest,
+                     "not 0, and at most the device's max_mpr");
     to.mpr.mpr_dest = attr.mpr.mpr_dest;
   }
   if (has(mask, MRC_QP_MAX_WIMM)) {
-    if (attr.wimm.max_wimm > limits.max_immediates) return EINVAL;
+    if (attr.wimm.max_wimm > limits.max_immediates)
+      return refused(EINVAL, "wimm.max_wimm", attr.wimm.max_wimm, "more than the device holds");
     to.wimm.max_wimm = attr.wimm.max_wimm;
   }
   if (has(mask, MRC_QP_MAX_WIMM_DEST)) {
-    if (attr.wimm.max_wimm_dest > limits.max_immediates) return EINVAL;
+    if (attr.wimm.max_wimm_dest > limits.max_immediates)
+      return refused(EINVAL, "wimm.max_wimm_dest", attr.wimm.max_wimm_dest,
+                     "more than the device holds");
     to.wimm.max_wimm_dest = attr.wimm.max_wimm_dest;
   }
   if (has(mask, MRC_QP_TIMEOUT)) {
-    if (attr.timeout > core::kMaxTimeout) return EINVAL;
+    if (attr.timeout > core::kMaxTimeout)
+      return refused(EINVAL, "timeout", attr.timeout, "at most 24");
     to.timeout = attr.timeout;
   }
   if (has(mask, MRC_QP_RETRY_CNT)) {
-    if (attr.retry.linear_cnt > core::kMaxLinearRetries) return EINVAL;
-    if (attr.retry.exp_cnt > core::kMaxExponentialRetries) return EINVAL;
+    if (attr.retry.linear_cnt > core::kMaxLinearRetries)
+      return refused(EINVAL, "retry.linear_cnt", attr.retry.linear_cnt, "too many");
+    if (attr.retry.exp_cnt > core::kMaxExponentialRetries)
+      return refused(EINVAL, "retry.exp_cnt", attr.retry.exp_cnt, "too many");
     to.retry = attr.retry;
   }
   if (has(mask, MRC_QP_CAP)) {
     constexpr std::uint32_t kKnown = MRC_QP_CAP_TRIM_NACK_DEST_UNSUPPORTED |
                                      MRC_QP_CAP_DYNAMIC_MPR | MRC_QP_CAP_SVC_TIME_DEST_UNSUPPORTED;
-    if ((attr.cap & ~kKnown) != 0) return EINVAL;
+    if ((attr.cap & ~kKnown) != 0) return refused(EINVAL, "cap", attr.cap, "has unknown bits");
     to.cap = attr.cap;
   }
   if (has(mask, MRC_QP_EV_PROFILE_ID)) to.profile.ev_profile_id = attr.profile.ev_profile_id;
@@ -303,18 +355,22 @@ int QueuePair::merge(const QpChange& change, Attributes& into) const {
 }
 
 int QueuePair::modify(const QpChange& change) {
-  if (change.verbs_mask != 0 && change.verbs == nullptr) return EINVAL;
-  if (change.mrc_mask != 0 && change.mrc == nullptr) return EINVAL;
+  if (change.verbs_mask != 0 && change.verbs == nullptr)
+    return refused(EINVAL, "attr_mask", change.verbs_mask, "attr is missing");
+  if (change.mrc_mask != 0 && change.mrc == nullptr)
+    return refused(EINVAL, "mrc_attr_mask", change.mrc_mask, "mrc_attr is missing");
   const std::lock_guard lock(mutex_);
   const ibv_qp_state from = state();
   ibv_qp_state to = from;
   if (has(change.verbs_mask, IBV_QP_STATE)) {
     const int wanted_state = raw_value(change.verbs->qp_state);
-    if (wanted_state < IBV_QPS_RESET || wanted_state > IBV_QPS_ERR) return EINVAL;
+    if (wanted_state < IBV_QPS_RESET || wanted_state > IBV_QPS_ERR)
+      return refused(EINVAL, "qp_state", wanted_state, "no such state");
     to = static_cast<ibv_qp_state>(wanted_state);
   }
   if (has(change.verbs_mask, IBV_QP_CUR_STATE) && raw_value(change.verbs->cur_qp_state) != from) {
-    return EINVAL;
+    return refused(EINVAL, "cur_qp_state", raw_value(change.verbs->cur_qp_state),
+                   "the queue pair is in another state");
   }
   int error = check_masks(change, from, to);
   if (error != 0) return error;
@@ -346,6 +402,24 @@ int QueuePair::apply(const Attributes& wanted, ibv_qp_state from, ibv_qp_state t
   return to_rts(wanted);
 }
 
+// Why a queue pair cannot have the profiles that it names: not there, not ONLINE, or no path.
+int QueuePair::explain_profiles(const nic::QpProfiles& profiles) const {
+  const auto state = device_->node().snapshot();
+  const auto online = [](const auto& known, std::uint64_t id) {
+    const auto found = known.find(id);
+    return found != known.end() && found->second.state == node::ProfileState::kOnline;
+  };
+  if (profiles.has_ev_profile && !online(state->ev_profiles, profiles.ev_profile))
+    return refused(EINVAL, "profile.ev_profile_id", static_cast<std::int64_t>(profiles.ev_profile),
+                   "no EV profile of that id is ONLINE");
+  if (profiles.has_cc_profile && !online(state->cc_profiles, profiles.cc_profile))
+    return refused(EINVAL, "profile.cc_profile_id", static_cast<std::int64_t>(profiles.cc_profile),
+                   "no CC profile of that id is ONLINE");
+  if (!profiles.has_ev_profile) return EINVAL;
+  return refused(EINVAL, "profile.ev_profile_id", static_cast<std::int64_t>(profiles.ev_profile),
+                 "none of its EVs can be used: the device has no such ports, or no more sockets");
+}
+
 int QueuePair::to_init(const Attributes& wanted) {
   nic::QpProfiles profiles;
   profiles.has_ev_profile = has(wanted.mrc_given, MRC_QP_EV_PROFILE_ID);
@@ -354,6 +428,7 @@ int QueuePair::to_init(const Attributes& wanted) {
   profiles.cc_profile = wanted.mrc.profile.cc_profile_id;
   profiles.hints = wanted.hints;
   const int error = pair_->to_init(profiles);
+  if (error == EINVAL || error == ENOENT) return explain_profiles(profiles);
   if (error != 0 || !profiles.has_ev_profile) return error;
   const nic::QpReport report = pair_->report();
   if (report.unusable_evs > 0) {

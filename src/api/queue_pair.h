@@ -74,6 +74,7 @@ class QueuePair {
   int merge_verbs(const QpChange& change, Attributes& into) const;
   int merge_mrc(const QpChange& change, Attributes& into) const;
   int apply(const Attributes& wanted, ibv_qp_state from, ibv_qp_state to);
+  int explain_profiles(const nic::QpProfiles& profiles) const;
   int to_init(const Attributes& wanted);
   int to_rtr(const Attributes& wanted);
   int to_rts(const Attributes& wanted);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "api/guard.h"
+#include "api/refusal.h"
 #include "api/verbs_ops.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
@@ -33,8 +34,10 @@ int create_channel(VerbsContext& context, ibv_comp_channel*& out) {
 
 int create_cq(VerbsContext& context, int depth, void* cq_context, ibv_comp_channel* channel,
               int vector, ibv_cq*& out) {
-  if (depth < 1 || vector < 0 || vector >= context.vctx.context.num_comp_vectors) return EINVAL;
-  if (static_cast<unsigned>(depth) > context.device->limits().max_cq_depth) return EINVAL;
+  if (depth < 1 || static_cast<unsigned>(depth) > context.device->limits().max_cq_depth)
+    return refused(EINVAL, "cqe", depth, "from 1 to the device's max_cqe");
+  if (vector < 0 || vector >= context.vctx.context.num_comp_vectors)
+    return refused(EINVAL, "comp_vector", vector, "from 0 to below num_comp_vectors");
   if (channel != nullptr && channel->context != &context.vctx.context) return EINVAL;
   auto made = std::make_unique<VerbsCq>();
   std::shared_ptr<nic::CompletionChannel> nic_channel;
@@ -114,7 +117,8 @@ MRC_API_EXPORT int ibv_resize_cq(ibv_cq* cq, int cqe) {
   mrc::api::VerbsCq* ours = our_cq(cq);
   if (ours == nullptr) return forward_or(EINVAL, cq, MRC_REAL(ibv_resize_cq), cq, cqe);
   const unsigned limit = mrc::api::nic_of(cq->context).limits().max_cq_depth;
-  if (cqe < 1 || static_cast<unsigned>(cqe) > limit) return EINVAL;
+  if (cqe < 1 || static_cast<unsigned>(cqe) > limit)
+    return mrc::api::refused(EINVAL, "cqe", cqe, "from 1 to the device's max_cqe");
   const int error = ours->nic->resize(static_cast<unsigned>(cqe));
   if (error == 0) cq->cqe = static_cast<int>(ours->nic->depth());
   return error;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "api/guard.h"
+#include "api/refusal.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
 #include "os/own_memory.h"
@@ -27,11 +28,13 @@ bool can_be_used(const void* address, std::size_t length, unsigned access) {
 }
 
 int check_region(const void* address, std::size_t length, unsigned access) {
-  if ((access & IBV_ACCESS_ON_DEMAND) != 0) return EOPNOTSUPP;
-  if ((access & IBV_ACCESS_MW_BIND) != 0) return EOPNOTSUPP;
-  if ((access & ~kKnownAccess) != 0 || length == 0) return EINVAL;
+  if ((access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_MW_BIND)) != 0)
+    return refused(EOPNOTSUPP, "access", access, "no ON_DEMAND and no memory windows");
+  if ((access & ~kKnownAccess) != 0) return refused(EINVAL, "access", access, "has unknown bits");
+  if (length == 0) return refused(EINVAL, "length", 0, "a region has one byte at least");
   constexpr unsigned kWrites = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-  if ((access & kWrites) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  if ((access & kWrites) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return refused(EINVAL, "access", access, "REMOTE_WRITE needs LOCAL_WRITE");
   const auto start = reinterpret_cast<std::uintptr_t>(address);
   if (start + length < start) return EINVAL;
   return can_be_used(address, length, access) ? 0 : EFAULT;

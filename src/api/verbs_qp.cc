@@ -5,6 +5,7 @@
 #include "api/guard.h"
 #include "api/qp_registry.h"
 #include "api/raw_value.h"
+#include "api/refusal.h"
 #include "api/verbs_ops.h"
 #include "api/verbs_real.h"
 #include "api/verbs_types.h"
@@ -19,11 +20,13 @@ VerbsQp* our_qp(ibv_qp* qp) {
 }
 
 int check_init(const VerbsPd& pd, const ibv_qp_init_attr& attr) {
-  if (raw_value(attr.qp_type) != IBV_QPT_RC) return EOPNOTSUPP;
-  if (attr.srq != nullptr) return EOPNOTSUPP;
-  if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
+  if (raw_value(attr.qp_type) != IBV_QPT_RC)
+    return refused(EOPNOTSUPP, "qp_type", raw_value(attr.qp_type), "IBV_QPT_RC only");
+  if (attr.srq != nullptr) return refused(EOPNOTSUPP, "srq: there are no shared receive queues");
+  if (attr.send_cq == nullptr || attr.recv_cq == nullptr)
+    return refused(EINVAL, "send_cq and recv_cq must both be given");
   if (attr.send_cq->context != pd.pd.context || attr.recv_cq->context != pd.pd.context)
-    return EINVAL;
+    return refused(EINVAL, "send_cq and recv_cq must be of the context of the pd");
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "api/plane_news.h"
 #include "api/qp_registry.h"
 #include "api/raw_value.h"
+#include "api/refusal.h"
 
 namespace mrc::api {
 namespace {
@@ -49,8 +50,10 @@ struct Batch {
 };
 
 int check_list(const ibv_sge* list, int count) {
-  if (count < 0 || static_cast<std::size_t>(count) > kBatchBuffers) return EINVAL;
-  return count > 0 && list == nullptr ? EINVAL : 0;
+  if (count < 0 || static_cast<std::size_t>(count) > kBatchBuffers)
+    return refused(EINVAL, "num_sge", count, "at most 16, and what the queue pair was created for");
+  if (count > 0 && list == nullptr) return refused(EINVAL, "num_sge", count, "sg_list is missing");
+  return 0;
 }
 
 int kind_of(int opcode, Dialect dialect, nic::SendKind& out) {
@@ -63,12 +66,18 @@ int kind_of(int opcode, Dialect dialect, nic::SendKind& out) {
       return 0;
     case IBV_WR_SEND:
       out = nic::SendKind::kSend;
-      return dialect == Dialect::kVerbs ? 0 : EOPNOTSUPP;
+      if (dialect == Dialect::kVerbs) return 0;
+      return refused(EOPNOTSUPP, "opcode", opcode, "mrc.h has writes only; verbs have sends");
     case IBV_WR_SEND_WITH_IMM:
       out = nic::SendKind::kSendImmediate;
-      return dialect == Dialect::kVerbs ? 0 : EOPNOTSUPP;
+      if (dialect == Dialect::kVerbs) return 0;
+      return refused(EOPNOTSUPP, "opcode", opcode, "mrc.h has writes only; verbs have sends");
+    case IBV_WR_RDMA_READ:
+      return refused(EOPNOTSUPP, "opcode", opcode,
+                     "MRC has no READ; let the other side write, or ask it to");
     default:
-      return EOPNOTSUPP;
+      return refused(EOPNOTSUPP, "opcode", opcode,
+                     "MRC has writes and, for verbs, sends: no atomics, no others");
   }
 }
 
@@ -77,7 +86,9 @@ int append(Batch<nic::SendWork>& batch, const ibv_send_wr& request, Dialect dial
   int error = kind_of(raw_value(request.opcode), dialect, kind);
   if (error == 0) error = check_list(request.sg_list, request.num_sge);
   if (error != 0) return error;
-  if ((request.send_flags & ~kKnownSendFlags) != 0) return EINVAL;
+  if ((request.send_flags & ~kKnownSendFlags) != 0)
+    return refused(EINVAL, "send_flags", request.send_flags,
+                   "FENCE, SIGNALED, SOLICITED and INLINE are known");
   batch.work[batch.size++] = {.id = request.wr_id,
                               .kind = kind,
                               .buffers = batch.add_buffers(request.sg_list, request.num_sge),
@@ -98,6 +109,14 @@ int append(Batch<nic::ReceiveWork>& batch, const ibv_recv_wr& request, Dialect /
   return 0;
 }
 
+// The NIC has refused it: what it looks at.
+template <typename Request>
+void explain_request(const Request& request) {
+  refused(EINVAL, "wr_id", static_cast<std::int64_t>(request.wr_id),
+          "the request has more buffers than the queue pair was created for, a buffer outside the "
+          "region of its lkey, more inline data than agreed, or the queue pair is not connected");
+}
+
 // `post` hands a batch to the NIC and says how many requests were taken.
 template <typename Work, typename Request, typename Post>
 int post_all(Dialect dialect, Request* first, Request** bad, const Post& post) {
@@ -105,10 +124,10 @@ int post_all(Dialect dialect, Request* first, Request** bad, const Post& post) {
   while (next != nullptr) {
     Batch<Work> batch;
     Request* start = next;
-    int refused = 0;
-    while (next != nullptr && refused == 0 && (batch.size == 0 || !batch.full(next->num_sge))) {
-      refused = append(batch, *next, dialect);
-      if (refused == 0) next = next->next;
+    int problem = 0;
+    while (next != nullptr && problem == 0 && (batch.size == 0 || !batch.full(next->num_sge))) {
+      problem = append(batch, *next, dialect);
+      if (problem == 0) next = next->next;
     }
     std::size_t posted = 0;
     const std::span<const Work> work(batch.work.data(), batch.size);
@@ -117,11 +136,12 @@ int post_all(Dialect dialect, Request* first, Request** bad, const Post& post) {
       for (std::size_t i = 0; i < posted; ++i)
         start = start->next;
       *bad = start;
+      if (error == EINVAL) explain_request(*start);
       return error;
     }
-    if (refused != 0) {
+    if (problem != 0) {
       *bad = next;
-      return refused;
+      return problem;
     }
   }
   return 0;

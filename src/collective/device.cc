@@ -171,8 +171,11 @@ void to_ready(mrc_qp* qp, const Device& device, const QpConnection& connection) 
   send.sq_psn = connection.own_psn;
   mrc_qp_attr retries = {};
   retries.retry = {.linear_cnt = kLinearRetries, .exp_cnt = kForEver};
-  expect_ok("queue pair to RTS", mrc_modify_qp(qp, &send, IBV_QP_STATE | IBV_QP_SQ_PSN, &retries,
-                                               connection.waits_for_ever ? MRC_QP_RETRY_CNT : 0));
+  retries.timeout = connection.timeout.value_or(0);
+  const int mask = (connection.waits_for_ever ? MRC_QP_RETRY_CNT : 0) |
+                   (connection.timeout ? MRC_QP_TIMEOUT : 0);
+  expect_ok("queue pair to RTS",
+            mrc_modify_qp(qp, &send, IBV_QP_STATE | IBV_QP_SQ_PSN, &retries, mask));
 }
 
 std::uint32_t random_psn() { return static_cast<std::uint32_t>(std::random_device{}()) & kPsnMask; }

@@ -86,8 +86,9 @@ struct QpConnection {
   std::uint32_t peer_qp = 0;
   std::uint32_t peer_psn = 0;
   std::uint32_t own_psn = 0;
-  std::uint32_t mtu = 0;        // bytes
-  bool waits_for_ever = false;  // silence of the peer is no error of the queue pair
+  std::uint32_t mtu = 0;                // bytes
+  bool waits_for_ever = false;          // silence of the peer is no error of the queue pair
+  std::optional<std::uint8_t> timeout;  // 1.024 us * 2^timeout; otherwise the device's
 };
 // From INIT to where both directions work.
 void to_ready(mrc_qp* qp, const Device& device, const QpConnection& connection);

@@ -13,6 +13,7 @@
 
 #include "collective/failure.h"
 #include "os/interrupt.h"
+#include "os/notice.h"
 
 namespace mrc::collective {
 namespace {
@@ -28,6 +29,24 @@ constexpr auto kHelloPatience = std::chrono::seconds(5);
 constexpr std::size_t kMaxHelloBytes = 4'096;
 constexpr std::size_t kMaxCallers = 64;
 constexpr int kPollMs = 100;
+
+// Nobody waits in silence: what is missing is told after 2 s, then after 4, 8 and so on.
+class LongWait {
+ public:
+  template <typename What>
+  void tell(const What& what) {
+    const auto now = Clock::now();
+    if (now < next_) return;
+    next_ = now + (now - start_);
+    os::notice(fmt::format("{}, {:.0f} s so far", what(),
+                           std::chrono::duration<double>(now - start_).count()));
+  }
+
+ private:
+  static constexpr auto kFirst = std::chrono::seconds(2);
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_ + kFirst;
+};
 
 bool says(const json& message, const char* word) {
   const auto found = message.find(word);
@@ -157,6 +176,7 @@ void Rendezvous::gather_members(double timeout_s) {
   auto deadline = Clock::now() + patience;
   unsigned turned_away = 0;
   std::string last_away;
+  LongWait wait;
   while (members_.size() + 1 < place_.ranks) {
     if (timeout_s > 0 && Clock::now() >= deadline) {
       std::string why = fmt::format("{} of {} ranks came within {:.0f} s; rank {} is missing",
@@ -166,6 +186,10 @@ void Rendezvous::gather_members(double timeout_s) {
       throw Failure(why, FailureKind::kTimeout);
     }
     callers.wait();
+    wait.tell([&] {
+      return fmt::format("{} of {} ranks are there; waiting for rank {}", members_.size() + 1,
+                         place_.ranks, missing_rank());
+    });
     callers.remove_if([&](Exchange& caller) {
       std::string away;
       const std::size_t before = members_.size();
@@ -196,6 +220,7 @@ void Rendezvous::sort_members() {
 // Rank 0 may be started after us.
 void Rendezvous::join(double timeout_s) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_s);
+  LongWait wait;
   for (;;) {
     try {
       Exchange exchange = Exchange::connect(place_.root_host, place_.root_port, timeout_s);
@@ -207,6 +232,7 @@ void Rendezvous::join(double timeout_s) {
       return;
     } catch (const Failure& failure) {
       if (failure.kind() == FailureKind::kInterrupted || Clock::now() >= deadline) throw;
+      wait.tell([&] { return fmt::format("waiting for rank 0 ({})", failure.what()); });
     }
     std::this_thread::sleep_for(kRetryEvery);
   }

@@ -336,7 +336,9 @@ std::vector<mrc_ctl_ev> select_evs(const std::vector<mrc_ctl_ev_op_entry>& all,
     if (std::none_of(once.begin(), once.end(), [&](const auto& known) { return same(known, ev); }))
       once.push_back(ev);
   }
-  if (once.empty()) throw InputError("no EV is meant by that");
+  if (all.empty())
+    throw InputError("there is no such EV profile, or it has no EVs; `mrc ctl show` lists them");
+  if (once.empty()) throw InputError("the profile has no EV that is meant by that");
   return once;
 }
 

@@ -113,7 +113,8 @@ void Session::check(int error, const std::string& what) const {
       why = "it is in use; queue pairs or profiles that need it must go first";
       break;
     case ENOSPC:
-      why = "the device holds no more of them";
+      why = fmt::format("the device holds no more of them, or {} has no room for its state",
+                        directory_);
       break;
     case E2BIG:
       why = "more than the device can carry; `mrc ctl show` lists its limits";

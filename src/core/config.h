@@ -73,7 +73,9 @@ struct EndpointConfig {
   Address address;
   unsigned port_count = 1;  // 1..16 planes
   std::uint64_t port_bits_per_second = 100'000'000'000;
-  std::uint64_t seed = 1;  // decides every shuffle; the core has no other randomness
+  // Decides every shuffle, and what peers cannot guess: the core has no other randomness. Best from
+  // the kernel.
+  std::uint64_t seed = 1;
   unsigned max_qps = 64;
   unsigned max_peers = 64;
   unsigned max_regions = 64;
@@ -89,6 +91,9 @@ struct EndpointConfig {
   // peer, and no more often than this. Ends to whom a packet costs much more than to a card set it:
   // a probe and its answer are two packets for each that came in, where few come.
   DurationNs reverse_check_ns = 0;
+  // Peers name both queue pairs in SACKs, NACKs and probes by the low halves of their numbers, and
+  // number their messages in a row from 0: what does not fit is not theirs.
+  bool strict = true;
   // Answers of a queue pair that leave at the same time take one path: for callers to whom packets
   // on one path come cheaper together.
   bool group_answers = false;

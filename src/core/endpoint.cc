@@ -17,7 +17,7 @@ Endpoint::Impl::Impl(const EndpointConfig& endpoint_config)
       peers(endpoint_config.max_peers),
       peer_index(endpoint_config.max_peers),
       ports(endpoint_config.port_count, endpoint_config.max_peers,
-            static_cast<std::uint16_t>(prng.next32())),
+            static_cast<std::uint16_t>(prng.next32()), mix64(endpoint_config.seed)),
       control(endpoint_config.control_capacity, endpoint_config.max_qps),
       scheduler(endpoint_config.max_qps),
       completions(endpoint_config.max_qps),

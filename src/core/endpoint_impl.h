@@ -102,7 +102,8 @@ struct Endpoint::Impl {
   // endpoint_ops.cc
   void apply_ports(Qp& qp);
   void apply_ports_of(std::uint32_t peer_slot);
-  void note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port);
+  void note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port,
+                       const wire::Packet& packet);
   void doubt_ports(const Qp& qp);
   void report_ports_of(std::uint32_t peer_slot);
   void refresh_bandwidth(Qp& qp);

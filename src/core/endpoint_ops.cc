@@ -50,9 +50,15 @@ void Endpoint::Impl::apply_ports(Qp& qp) {
   refresh_bandwidth(qp);
 }
 
-// The owner of a port may have been restarted with all ports up, which nobody announces.
-void Endpoint::Impl::note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port) {
-  if (ports.hear_through(peer_slot, now, port, config.jitter_ns)) report_ports_of(peer_slot);
+// The owner of a port may have been restarted with all ports up, which nobody announces, or
+// somebody else may have called it down.
+void Endpoint::Impl::note_port_alive(TimeNs now, std::uint32_t peer_slot, PortId port,
+                                     const wire::Packet& packet) {
+  const auto* sack = std::get_if<wire::Sack>(&packet.body);
+  const bool asked = sack != nullptr && sack->probe_answer;
+  const DurationNs asked_ago = asked ? stamp_age(now, sack->timestamp_ticks) : kNever;
+  if (ports.hear_through(peer_slot, now, port, config.jitter_ns, asked_ago))
+    report_ports_of(peer_slot);
 }
 
 // Nothing comes back on the ports that the peer calls up. What it said may be as old as it is
@@ -139,13 +145,17 @@ bool Endpoint::Impl::next_port_status(TimeNs now, PortMask free_ports, TxPacket&
 // comes in through a port shows that it is up (note_port_alive()).
 bool Endpoint::Impl::next_port_question(TimeNs now, PortMask free_ports, TxPacket& out) {
   const DuePeers& due = ports.to_ask();
-  for (std::uint32_t peer = due.next(0); peer != kNoSlot; peer = due.next(peer + 1)) {
-    const PortMask down = ports.called_down(peer) & ports.ours();
-    if (!down.empty() && (down & free_ports).empty()) continue;  // waits for the port
-    ports.note_asked(peer, now);
+  for (std::uint32_t peer = due.next(0); peer != kNoSlot;) {
+    const PortMask down = ports.unasked(peer) & ports.ours();
+    if (!down.empty() && (down & free_ports).empty()) {  // waits for the port
+      peer = due.next(peer + 1);
+      continue;
+    }
+    const PortMask port = down.empty() ? down : PortMask().with((down & free_ports).lowest());
+    ports.note_asked(peer, now, down.empty() ? ports.unasked(peer) : port);
     // Failed queue pairs do not ask, so that the next one has to.
     for (std::uint32_t tries = std::min(peers[peer].users, kAskLookahead); tries > 0; --tries) {
-      out.ev = choose_status_ev(down & free_ports, peers[peer], true);
+      out.ev = choose_status_ev(port, peers[peer], true);
       if (out.ev == kNoEv) break;
       const Qp& qp = *qps[peers[peer].status_qp];
       const bool asks =
@@ -154,6 +164,7 @@ bool Endpoint::Impl::next_port_question(TimeNs now, PortMask free_ports, TxPacke
       if (asks) return true;
       if (MRC_BUG(kFailedQpsAsk)) break;
     }
+    peer = due.next(peer);
   }
   return false;
 }
@@ -205,12 +216,11 @@ DropReason Endpoint::Impl::on_endpoint_request(TimeNs now, const Arrival& arriva
   if (request.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
     if (slot == kNoSlot) return DropReason::kWrongSource;
-    const PortStatus::Word word = ports.hear(slot, now, id, PortMask(request.port_status));
-    if (word == PortStatus::Word::kOld) {
-      drop = DropReason::kStaleFeedback;
-      id = ports.heard_id(slot);
-    }
-    if (word == PortStatus::Word::kNewPorts) report_ports_of(slot);
+    const auto heard = ports.hear(slot, now, id, PortMask(request.port_status));
+    id = heard.answer;
+    if (heard.word == PortStatus::Word::kOld) drop = DropReason::kStaleFeedback;
+    if (heard.word == PortStatus::Word::kHeldOff) drop = DropReason::kUnproven;
+    if (heard.word == PortStatus::Word::kNewPorts) report_ports_of(slot);
   }
   ControlEntry entry;
   entry.kind = ControlEntry::Kind::kEndpointResponse;
@@ -232,17 +242,19 @@ DropReason Endpoint::Impl::on_endpoint_response(TimeNs now, const Arrival& arriv
   const auto id = static_cast<std::uint16_t>(packet.bth.psn.value());
   if (response.op == wire::EndpointOp::kPortStatusUpdate) {
     const std::uint32_t slot = peer_index.find(arrival.source);
-    const bool ours = slot != kNoSlot && ports.note_answer(slot, id);
+    const bool ours = slot != kNoSlot && ports.note_answer(slot, now, id);
     return ours ? DropReason::kNone : DropReason::kUnknownProbe;
   }
   for (PendingEndpointProbe& pending : endpoint_probes) {
     if (!pending.used || !pending.sent || pending.probe.request_id != id) continue;
     if (pending.probe.peer != arrival.source) return DropReason::kWrongSource;
+    const DurationNs rtt = round_trip(now, pending.sent_at, response.timestamp_ticks);
+    if (rtt == 0 && !MRC_BUG(kProbeAnswerNeedsNoStamp)) return DropReason::kUnknownProbe;
     events.push({.kind = EventKind::kEndpointAnswer,
                  .port = pending.probe.port,
                  .peer = arrival.source,
                  .request_id = id,
-                 .rtt_ns = round_trip(now, pending.sent_at, response.timestamp_ticks)});
+                 .rtt_ns = rtt});
     pending.used = false;
     refresh_endpoint_probe_deadline();
     return DropReason::kNone;

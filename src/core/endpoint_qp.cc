@@ -134,7 +134,7 @@ Status Endpoint::ready_to_receive(QpNumber number, const QpReadyToReceive& rtr) 
   const DurationNs base_rtt_ns = e.base_rtt_ns(*qp);
   qp->paths->pace_probes(std::max(base_rtt_ns, e.config.jitter_ns), e.peers[qp->peer].probe_turns);
   qp->requester.start_probing(e.links_of(*qp), base_rtt_ns);
-  qp->responder.start(qp->rtr, qp->counters);
+  qp->responder.start(qp->rtr, e.config.strict, qp->counters);
   qp->state = QpState::kReadyToReceive;
   e.apply_ports(*qp);
   return {};
@@ -428,7 +428,7 @@ Result<QpStatus> Endpoint::query_qp(QpNumber number) const {
   if (qp == nullptr) return no_such_qp();
   QpStatus status;
   status.state = qp->state;
-  status.sends_outstanding = qp->requester.outstanding();
+  status.sends_outstanding = qp->requester.messages().outstanding();
   status.receives_outstanding = qp->responder.outstanding();
   status.counters = qp->counters;
   if (qp->paths) {

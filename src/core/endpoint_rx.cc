@@ -10,6 +10,22 @@ namespace {
 constexpr unsigned kAnswersInDoubt = 16;
 constexpr DurationNs kMinReverseCheckNs = 20 * kMicrosecondNs;
 
+// Whether a packet that names both ends names these. Neither writes nor transport ACKs name any.
+bool names_both_ends(const Qp& qp, const wire::Packet& packet) {
+  const auto fits = [&qp](const auto& body) {
+    return body.source_context == static_cast<std::uint16_t>(qp.rtr.remote_qp) &&
+           body.destination_context == static_cast<std::uint16_t>(qp.config.number);
+  };
+  if (const auto* sack = std::get_if<wire::Sack>(&packet.body)) {
+    return fits(*sack) || MRC_BUG(kIgnoresContexts);
+  }
+  if (const auto* nack = std::get_if<wire::Nack>(&packet.body)) {
+    return fits(*nack) || MRC_BUG(kIgnoresNackContexts);
+  }
+  const auto* probe = std::get_if<wire::Probe>(&packet.body);
+  return probe == nullptr || fits(*probe) || MRC_BUG(kIgnoresProbeContexts);
+}
+
 // The peer asks for what it was told: our answers may get lost, on the paths of this queue pair, so
 // that no other can check them in its place.
 void note_question(Qp& qp) {
@@ -64,15 +80,22 @@ DropReason Endpoint::Impl::dispatch(TimeNs now, const Arrival& arrival, const wi
   if (arrival.source != qp->rtr.remote && !MRC_BUG(kAcceptsAnySource)) {
     return DropReason::kWrongSource;
   }
-  if (!ports.of_peer(qp->peer).contains(arrival.port)) note_port_alive(now, qp->peer, arrival.port);
+  if (config.strict && !names_both_ends(*qp, packet)) return DropReason::kWrongContext;
   const bool asks = opcode == wire::Opcode::kProbe;  // maybe whether the port is up
-  if (!asks && !ports.ours().contains(arrival.port)) ports.remind(qp->peer, now);
   if (wire::is_write(opcode)) {
     result = on_write(now, arrival, packet, *qp);
-    return result.drop;
+  } else {
+    result.drop = asks ? on_probe(now, arrival, packet, *qp) : on_feedback(now, packet, *qp);
   }
-  if (asks) return on_probe(now, arrival, packet, *qp);
-  return on_feedback(now, packet, *qp);
+  // Whoever knows a queue pair number can send something through a port; what no check lets pass
+  // says nothing about the port.
+  const bool believed = result.drop == DropReason::kNone || result.drop == DropReason::kDuplicate ||
+                        MRC_BUG(kAnyPacketShowsLife);
+  if (!believed) return result.drop;
+  if (!ports.of_peer(qp->peer).contains(arrival.port))
+    note_port_alive(now, qp->peer, arrival.port, packet);
+  if (!asks && !ports.ours().contains(arrival.port)) ports.remind(qp->peer, now);
+  return result.drop;
 }
 
 RxResult Endpoint::Impl::on_write(TimeNs now, const Arrival& arrival, const wire::Packet& packet,

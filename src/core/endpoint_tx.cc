@@ -10,6 +10,8 @@ namespace {
 
 // A queue pair keeps its turn until it has sent this much.
 constexpr std::uint32_t kTurnBytes = 4096;
+// A message up to this size is sent in one turn.
+constexpr std::uint32_t kWholeMessageBytes = 64 * 1024;
 // Answers behind one that waits for its port get their chance.
 constexpr std::size_t kControlLookahead = 8;
 // Queue pairs asked whether a free port suits them.
@@ -27,10 +29,20 @@ bool others_go_next(const Scheduler& scheduler, const Qp& qp) {
   return scheduler.size() > 1 || qp.group->waiting.head != kNoSlot;
 }
 
+// Eight messages that share a port packet by packet all end when the port has sent the eight, and
+// then it idles until the answers have brought new ones. One after the other the first ends after
+// an eighth of that time: 64 kB from each of 64 hosts to each took 1.22 of the bound, now 1.03.
+// With 256 kB in a turn four planes took 1.40 instead of 1.12, with 90 times as many trims.
+bool is_within_message(const Scheduler& scheduler, const Qp& qp) {
+  return scheduler.used_bytes(qp.slot) > 0 &&
+         qp.requester.messages().is_within(kWholeMessageBytes) && !MRC_BUG(kShortMessagesAreCut);
+}
+
 // A turn ends with a burst. Where a probe or a packet sent again had shifted one against the other,
 // every turn was cut in two: 8 packets on one path, 7 on the next, for ever.
 bool turn_is_over(const Scheduler& scheduler, PortMask free_ports, unsigned quantum, const Qp& qp) {
   if (scheduler.used_bytes(qp.slot) < kTurnBytes * quantum) return false;
+  if (is_within_message(scheduler, qp)) return false;
   return qp.paths->may_stay(free_ports) == 0 || MRC_BUG(kTurnsCutBursts);
 }
 
@@ -256,9 +268,11 @@ void Endpoint::Impl::build_sack(TimeNs now, const ControlEntry& entry, Qp& qp,
 // Ports become free one after the other, and queue pairs take turns. Left to themselves the two
 // rounds lock, and each queue pair gets the same few planes every time, which fills the queues of
 // some planes at its peer and leaves others empty. So the first queue pair for whose next plane a
-// port is free goes first. Who is passed over keeps its place as the first to be asked.
+// port is free goes first. Who is passed over keeps its place as the first to be asked. A message
+// that is sent in one turn takes all ports as they come.
 void Endpoint::Impl::prefer_fitting_qp(PortMask free_ports) {
   if (config.port_count == 1 || scheduler.size() < 2) return;
+  if (is_within_message(scheduler, *qps[scheduler.front()])) return;
   const std::size_t asked = std::min(scheduler.size(), kQpLookahead);
   for (std::size_t i = 0; i < asked; ++i) {
     if (!qps[scheduler.at(i)]->paths->wants_one_of(free_ports)) continue;
@@ -330,7 +344,9 @@ unsigned Endpoint::Impl::continue_run(TimeNs now, PortMask free_ports, unsigned 
   const std::uint32_t turn = kTurnBytes * spray_quantum;
   const std::uint32_t left = used < turn ? turn - 1 - used : 0;
   const std::uint32_t each = wire::nominal_size(first.packet, first.payload_length);
-  most = std::min({most, left / each, qp.paths->may_stay(free_ports)});
+  // The last packet of a message is in no run, so a turn that lasts as long does not end here.
+  if (!is_within_message(scheduler, qp)) most = std::min(most, left / each);
+  most = std::min(most, qp.paths->may_stay(free_ports));
   const unsigned count = most == 0 ? 0 : qp.requester.continue_run(now, first, most);
   if (count == 0) return 0;
   qp.paths->stay(count);

@@ -8,6 +8,8 @@
 namespace mrc::core {
 namespace {
 
+constexpr DurationNs kFastestAnswerNs = 4 * kTickNs;
+
 // Refused is one message; the peer goes on with the others.
 bool peer_lives_on(CompletionStatus status) {
   return status == CompletionStatus::kRemoteAccess ||
@@ -213,7 +215,8 @@ void Requester::settle(TimeNs now, Sequence seq, const PacketRecord& packet, Cop
     }
     settled_bytes_ += packet.nominal_bytes;
   }
-  // After a wrong result on the path is taken back: then it is not lost, but late it is.
+  // After the blame for a loss was taken off the path: a packet that comes late was not lost, but
+  // its path is a slow one.
   if (late > 0) links_.paths->on_late(packet.ev, late);
   window_->acknowledge(seq);
   losses_.note_acknowledged();
@@ -268,12 +271,17 @@ Requester::Outcome Requester::on_nack(TimeNs now, const wire::Nack& nack) {
     // window.
     const bool known = outstanding || seq + 1 == window_->oldest();
     if (!known) return {.drop = DropReason::kStaleFeedback};
+    // The clock of the stamps turns round in 8.4 ms, so that after a while any stamp fits; but of
+    // 2^32 entropies only those of our paths come back.
+    const bool on_our_path =
+        links_.paths->profile().find(nack.entropy) != kNoEv || MRC_BUG(kRefusalNeedsNoPath);
     if (!answers_us(now, seq, nack, {links_.paths->profile(), *window_, probes_}) &&
-        !probes_.believes_refusal(now, stamp_age(now, nack.timestamp_ticks))) {
+        !(on_our_path && probes_.believes_refusal(now, stamp_age(now, nack.timestamp_ticks)))) {
       tail_probe_due_ = tail_probe_due_ || awaiting_feedback();
       return {.drop = DropReason::kStaleFeedback};
     }
-    return {.fatal = true, .status = CompletionStatus::kRemoteOperation};
+    return {.fatal = true,
+            .status = messages_.why_lost(*window_, CompletionStatus::kRemoteOperation)};
   }
   if (!outstanding || MRC_BUG(kIgnoresNacks)) return {.drop = DropReason::kStaleFeedback};
   const PacketRecord packet = window_->record(seq);
@@ -312,17 +320,35 @@ Requester::Outcome Requester::on_ack(TimeNs now, Psn psn, const wire::Ack& ack) 
   Outcome result{.fatal = true};
   const Sequence at_fault = sequence_near(window_->oldest(), psn);
   if (!status_of_nak(ack.syndrome, result.status)) return {.drop = DropReason::kBadHeaderField};
-  if (!peer_lives_on(result.status)) {
-    const std::uint64_t count = messages_.done_before(unfinished_message_with(at_fault), ack.msn);
-    if (count == MessageQueue::kNone) return {.drop = DropReason::kStaleFeedback};
-    if (!MRC_BUG(kNakCompletesNothing)) {
-      links_.counters->messages_completed += messages_.complete(count);
-    }
+  const bool lives_on = peer_lives_on(result.status);
+  const std::uint64_t number = unfinished_message_with(at_fault);
+  const std::uint64_t done = messages_.done_before(number, ack.msn);
+  const bool any_count = lives_on && number != MessageQueue::kNone && MRC_BUG(kNakNamesAnyCount);
+  if (done == MessageQueue::kNone && !any_count) return {.drop = DropReason::kStaleFeedback};
+  if (!lives_on) {
+    if (MRC_BUG(kNakCompletesNothing)) return result;
+    links_.counters->messages_completed += messages_.complete(done);
     return result;
   }
-  const Outcome refused = refuse_message(now, at_fault, result.status);
-  if (refused.drop == DropReason::kNone) note_feedback(now);
-  return refused;
+  // Everything goes on being sent until it is believed.
+  RefusalDoubt::Refused packet{.seq = at_fault, .patience_ns = tail_probe_delay(0)};
+  bool in_flight = false;
+  if (window_->contains(at_fault)) {
+    const PacketRecord record = window_->record(at_fault);
+    in_flight = record.state == PacketState::kInFlight;
+    packet.open = record.state != PacketState::kAcknowledged;
+    packet.sent_at = record.sent_at;
+    // Before the first answer nothing is known about how fast one can be.
+    packet.fastest_ns = rtt_.has_sample() ? rtt_.minimum() / 2 : kFastestAnswerNs;
+  }
+  bool ask = false;
+  if (messages_.doubt(*window_).weigh(now, packet, result.status, ask)) {
+    note_feedback(now);
+    return refuse_message(now, at_fault, result.status);
+  }
+  if (ask && in_flight) queue_resend(now, at_fault, ResendReason::kAccessRefused);
+  if (ask && !packet.open) tail_probe_due_ = true;
+  return {.drop = DropReason::kUnproven};
 }
 
 // A transport ACK says how many messages are complete and up to which PSN everything has arrived.

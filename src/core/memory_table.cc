@@ -20,7 +20,7 @@ bool wraps(const MemoryRegion& region) {
 bool covers(const MemoryRegion& region, std::uint64_t address, std::uint64_t length) {
   if (address < region.address) return false;
   const std::uint64_t offset = address - region.address;
-  if (MRC_BUG(kMemoryOffByOneEnd)) length -= 1;
+  if (MRC_BUG(kMemoryOffByOneEnd) && length > 0) length -= 1;
   return offset <= region.length && length <= region.length - offset;
 }
 
@@ -70,7 +70,7 @@ Status MemoryTable::remove(Rkey key) {
 
 bool MemoryTable::allows_write(ProtectionDomain domain, Rkey key, std::uint64_t address,
                                std::uint32_t length) const {
-  if (length == 0) return true;
+  if (length == 0 && MRC_BUG(kEmptyNeedsNoKey)) return true;
   const Slot* slot = find(key);
   if (slot == nullptr) return false;
   const MemoryRegion& region = slot->region;

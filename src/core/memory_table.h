@@ -39,7 +39,7 @@ class MemoryTable {
   Status remove(Rkey key);
 
   // True when `length` bytes at `address` may be written by a peer of `domain` that shows `key`.
-  // A length of 0 touches nothing and needs no key.
+  // A length of 0 needs the key as well; its address may be the end of the region.
   bool allows_write(ProtectionDomain domain, Rkey key, std::uint64_t address,
                     std::uint32_t length) const;
 

@@ -86,6 +86,13 @@ void MessageQueue::flush(CompletionStatus status) {
   refused_ = kNone;
 }
 
+RefusalDoubt& MessageQueue::doubt(const SendWindow& window) {
+  if (!doubt_.any()) return doubt_;
+  doubt_.note_arrived(window.oldest());
+  if (doubt_.any() && unfinished_with(doubt_.seq(), window.next()) == kNone) doubt_.clear();
+  return doubt_;
+}
+
 void MessageQueue::refuse(std::uint64_t number, CompletionStatus status) {
   if (number >= refused_) return;
   refused_ = number;

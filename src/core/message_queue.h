@@ -9,8 +9,8 @@
 // means partly sent. One message may be refused (docs/adr/0005): nothing of it or behind it is sent
 // any more, and it fails when all before it is complete. Of several refused the earliest counts.
 //
-// Owns the requests and their marks. Knows PSNs only as sequence numbers; sends nothing, reads no
-// window and no clock.
+// Owns the requests and their marks, and the NAK in doubt. Knows PSNs only as sequence numbers, of
+// a window only its ends; sends nothing and reads no clock.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@
 
 #include "base/fixed_array.h"
 #include "base/types.h"
+#include "core/refusal_doubt.h"
 #include "core/send_window.h"
 #include "core/work.h"
 
@@ -50,6 +51,10 @@ class MessageQueue {
   // --- Sending: the message at next() is the one new packets belong to.
 
   std::uint64_t next() const { return segmented_; }
+  // A part of a message of at most so many bytes is sent, and the rest is not.
+  bool is_within(std::uint32_t bytes) const {
+    return open_ && at(segmented_).request.length <= bytes;
+  }
   bool all_segmented() const { return segmented_ == posted_; }
   // Whether next() may send a packet, with at most so many immediates begun and not complete.
   bool may_send(std::uint16_t most_immediates) const;
@@ -89,6 +94,13 @@ class MessageQueue {
 
   // --- Refusal
 
+  // A NAK that is not believed yet; none of what has arrived in the meantime or is complete.
+  RefusalDoubt& doubt(const SendWindow& window);
+  // The peer is lost. If it has refused something before, that is why: cards fail after their first
+  // NAK.
+  CompletionStatus why_lost(const SendWindow& window, CompletionStatus otherwise) {
+    return doubt(window).any() ? doubt_.status() : otherwise;
+  }
   void refuse(std::uint64_t number, CompletionStatus status);
   bool any_refused() const { return refused_ != kNone; }
   // Where sending ends for good; any_refused() only.
@@ -118,6 +130,7 @@ class MessageQueue {
   bool open_ = false;  // next() is partly sent
   CompletionStatus refused_for_ = CompletionStatus::kSuccess;
   std::uint64_t refused_ = kNone;
+  RefusalDoubt doubt_;
 };
 
 }  // namespace mrc::core

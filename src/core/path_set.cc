@@ -195,7 +195,8 @@ void PathSet::on_probe_sent(EvIndex ev, TimeNs now) {
   probes_.on_sent(ev, now);
 }
 
-void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now, DurationNs took) {
+void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now,
+                                std::optional<std::uint16_t> stamp) {
   last_now_ = now;
   // Where few paths are left, one that answers is better than those that are kept for want of any.
   const bool one_is_enough = reverse_.in_doubt() || at_floor();
@@ -205,7 +206,8 @@ void PathSet::on_probe_answered(EvIndex ev, bool marked, TimeNs now, DurationNs 
   const PathHealth::Outcome outcome = health_.on(PathSignal::kProbeAnswered, ev, one_is_enough);
   const bool awaited =
       outcome == PathHealth::Outcome::kAskAgain || outcome == PathHealth::Outcome::kMayReturn;
-  if (awaited && took > 0) probes_.note_round_trip(took);
+  const DurationNs took = awaited && stamp ? probes_.took(ev, now, *stamp) : 0;
+  if (took > 0) probes_.note_round_trip(took);
   switch (outcome) {
     case PathHealth::Outcome::kAskAgain:
       return probes_.ask_again_soon(ev, now);

@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "base/fixed_array.h"
 #include "base/prng.h"
@@ -100,8 +101,9 @@ class PathSet {
   void on_peer_progress(unsigned packets = 1) { reverse_.on_peer_progress(packets); }
   void on_probe_sent(EvIndex ev, TimeNs now);  // schedules the next one
   // Stands for on_marked too. Answers beyond one per probe sent are ignored while the EV is bad.
-  // `took`: the round trip, 0 when not known; it counts where the answer does.
-  void on_probe_answered(EvIndex ev, bool marked, TimeNs now, DurationNs took = 0);
+  // `stamp`: of an answer to a probe of a bad path, whose round trip counts where the answer does.
+  void on_probe_answered(EvIndex ev, bool marked, TimeNs now,
+                         std::optional<std::uint16_t> stamp = {});
   // A declared loss was wrong: the packet had arrived. Undoes the blame if nothing else speaks
   // against the EV: another loss, ALWAYS_SKIP or a probe that got no answer.
   void on_spurious_loss(EvIndex ev, TimeNs now);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/planted_bug.h"
+#include "base/prng.h"
 
 namespace mrc::core {
 namespace {
@@ -14,8 +15,16 @@ constexpr unsigned kMaxBackoff = 16;   // 1.3 s
 constexpr unsigned kTriesAtFirst = 256;
 constexpr unsigned kTriesPerDoubling = 32;  // after that
 constexpr std::uint16_t kMaxTries = kTriesAtFirst + kTriesPerDoubling * kMaxBackoff;
-constexpr DurationNs kFirstQuestionNs = 10 * kMillisecondNs;
-constexpr std::uint8_t kMaxQuestions = 7;  // 1.28 s
+constexpr DurationNs kFirstQuestionNs = kMillisecondNs;  // the one at once not counted
+constexpr std::uint8_t kMaxQuestions = 10;               // 1.02 s
+constexpr DurationNs kFirstHoldOffNs = 10 * kMillisecondNs;
+constexpr std::uint8_t kMaxHoldOffs = 7;  // 1.28 s
+constexpr DurationNs kForgivenNs = 10 * kSecondNs;
+constexpr std::uint8_t kMostRepeats = 8;
+// Behind an id that a controller may have left room for (nic/endpoint_requests.h).
+constexpr std::uint16_t kLeastAhead = 512;
+constexpr std::uint16_t kGuesses = 0x4000;
+constexpr std::uint16_t kHalfCircle = 0x8000;
 // Word not older than this counts as of the last moment.
 constexpr DurationNs kTrustNs = kMillisecondNs;
 constexpr DurationNs kRemindNs = 10 * kMillisecondNs;
@@ -44,9 +53,10 @@ std::uint32_t DuePeers::next(std::uint32_t from) const {
   return kNoSlot;
 }
 
-PortStatus::PortStatus(unsigned ports, unsigned peers, std::uint16_t first_id)
+PortStatus::PortStatus(unsigned ports, unsigned peers, std::uint16_t first_id, std::uint64_t secret)
     : all_(PortMask::first(ports)),
       ours_(all_),
+      secret_(secret),
       first_id_(first_id),
       peers_(peers),
       to_tell_(peers),
@@ -68,31 +78,85 @@ void PortStatus::believe(std::uint32_t peer, PortMask ports) {
   to_ask_.set(peer, false);
 }
 
-PortStatus::Word PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id,
-                                  PortMask ports) {
+void PortStatus::ask_now(std::uint32_t peer) {
   Peer& known = peers_[peer];
+  known.questions = 0;
+  known.unasked = called_down(peer);
+  const bool never = MRC_BUG(kNeverAsksDownPorts) || MRC_BUG(kClaimsAreNotAsked);
+  to_ask_.set(peer, !known.unasked.empty() && !never);
+  const bool later = MRC_BUG(kClaimsAreNotAsked) && !known.unasked.empty();
+  questions_.set(peer, later ? known.heard_at + 10 * kFirstQuestionNs : kNever);
+}
+
+// It follows from what is believed, so that nothing has to be kept for it and no claim of somebody
+// else changes it.
+std::uint16_t PortStatus::challenge(std::uint32_t peer) const {
+  const std::uint16_t heard_id = peers_[peer].heard_id;
+  const std::uint64_t drawn = mix64(secret_ ^ mix64(std::uint64_t{peer} << 16 | heard_id));
+  const auto ahead = MRC_BUG(kChallengeIsConstant) ? 0U : static_cast<unsigned>(drawn % kGuesses);
+  return static_cast<std::uint16_t>(heard_id + kLeastAhead + ahead);
+}
+
+// Who is ahead of the challenge already is led round the circle to ids before it: half of it from
+// what is believed, where all it says is old.
+std::uint16_t PortStatus::answer_to_claim(std::uint32_t peer, std::uint16_t id) const {
+  const std::uint16_t challenged = challenge(peer);
+  if (static_cast<std::int16_t>(challenged - id) > 0) return challenged;
+  return static_cast<std::uint16_t>(peers_[peer].heard_id + kHalfCircle);
+}
+
+PortStatus::Heard PortStatus::hold_off(std::uint32_t peer, std::uint16_t id) {
+  Peer& known = peers_[peer];
+  known.claims = known.claim_id == id ? known.claims : 0;
+  known.claim_id = id;
+  if (known.claims >= kMostRepeats) return {Word::kHeldOff, id};
+  ++known.claims;
+  return {Word::kHeldOff, answer_to_claim(peer, id)};
+}
+
+PortStatus::Heard PortStatus::hear(std::uint32_t peer, TimeNs now, std::uint16_t id,
+                                   PortMask ports) {
+  Peer& known = peers_[peer];
+  if (!known.heard) known.heard_id = static_cast<std::uint16_t>(id - 1);
   const auto ahead = static_cast<std::int16_t>(id - known.heard_id);
   if (known.heard && ahead <= 0) {
     known.repeated = known.repeated || ahead == 0;
-    return ahead == 0 || MRC_BUG(kAnswersOldPortStatus) ? Word::kKnown : Word::kOld;
+    if (ahead == 0 || MRC_BUG(kAnswersOldPortStatus)) return {Word::kKnown, id};
+    return {Word::kOld, known.heard_id};
   }
-  const bool same = (ports & all_) == (known.ports & all_);
   known.heard = true;
   known.repeated = false;
+  const PortMask up = known.ports & all_;
+  const bool claim = (up & ports) != up && id != static_cast<std::uint16_t>(challenge(peer) + 1);
+  if (claim && now < known.held_off_until && !MRC_BUG(kRefutedClaimsCount))
+    return hold_off(peer, id);
+  const std::uint16_t answer = claim ? answer_to_claim(peer, id) : id;
+  if (!claim) known.heard_id = id;
+  if ((ports & all_) == up) return {Word::kKnown, answer};
   known.heard_at = now;
-  known.heard_id = id;
-  if (same) return Word::kKnown;
-  known.questions = 0;
-  to_ask_.set(peer, false);
-  questions_.set(peer, MRC_BUG(kNeverAsksDownPorts) ? kNever : now + kFirstQuestionNs);
+  if (claim) known.held_off_until = now + kFirstHoldOffNs;
   believe(peer, ports);
-  return Word::kNewPorts;
+  ask_now(peer);
+  return {Word::kNewPorts, answer};
 }
 
-bool PortStatus::hear_through(std::uint32_t peer, TimeNs now, PortId port, DurationNs in_transit) {
+void PortStatus::note_refuted(Peer& known, TimeNs now) {
+  if (known.refuted_at > known.heard_at) return;  // one claim may name several ports
+  if (now - known.refuted_at > kForgivenNs) known.refutations = 0;
+  known.refuted_at = now;
+  known.held_off_until = now + (kFirstHoldOffNs << known.refutations);
+  if (known.refutations < kMaxHoldOffs) ++known.refutations;
+}
+
+bool PortStatus::hear_through(std::uint32_t peer, TimeNs now, PortId port, DurationNs in_transit,
+                              DurationNs asked_ago) {
   Peer& known = peers_[peer];
-  if (known.ports.contains(port) || now - known.heard_at <= kTrustNs + in_transit) return false;
+  if (known.ports.contains(port)) return false;
+  const DurationNs since = now - known.heard_at;
+  const bool refuted = asked_ago < since && !MRC_BUG(kRefutationWaits);
+  if (!refuted && since <= kTrustNs + in_transit) return false;
   if (MRC_BUG(kBelievesOldPortStatus)) return false;
+  if (refuted) note_refuted(known, now);
   believe(peer, known.ports.with(port));
   return true;
 }
@@ -109,6 +173,7 @@ bool PortStatus::forget_old(std::uint32_t peer, TimeNs now, bool others) {
   if (!known.heard || (recent && others)) return false;
   believe(peer, PortMask::first(kMaxPorts));
   known.heard = false;
+  known.held_off_until = 0;
   return true;
 }
 
@@ -136,12 +201,16 @@ void PortStatus::note_told(std::uint32_t peer, TimeNs now) {
   if (told.tries < kMaxTries) ++told.tries;
 }
 
-bool PortStatus::note_answer(std::uint32_t peer, std::uint16_t id) {
+bool PortStatus::note_answer(std::uint32_t peer, TimeNs now, std::uint16_t id) {
   Peer& told = peers_[peer];
   // Exactly half a circle counts as ahead: what we say with our own ids is old there.
-  constexpr std::uint16_t kHalfCircle = 0x8000;
   const auto ahead = static_cast<std::uint16_t>(id - told.id);
-  if (!told.pending || ahead > kHalfCircle) return false;
+  if (ahead > kHalfCircle) return false;
+  if (!told.pending) {
+    const bool lately = told.any_id && now - told.told_at < kRemindNs;
+    if (ahead == 0 || lately || MRC_BUG(kStrangersSpeakForUs)) return false;
+    told.any_id = true;
+  }
   if (ahead > 0) {
     if (MRC_BUG(kOldForEver)) return false;
     told.id = id;
@@ -163,15 +232,18 @@ void PortStatus::on_timer(TimeNs now) {
   while (questions_.earliest() <= now) {
     const std::uint32_t peer = questions_.earliest_slot();
     questions_.set(peer, kNever);
+    peers_[peer].unasked = called_down(peer);
     to_ask_.set(peer, true);
   }
 }
 
-void PortStatus::note_asked(std::uint32_t peer, TimeNs now) {
+void PortStatus::note_asked(std::uint32_t peer, TimeNs now, PortMask ports) {
   Peer& asked = peers_[peer];
+  asked.unasked = asked.unasked ^ (asked.unasked & ports);
+  if (!unasked(peer).empty()) return;
   to_ask_.set(peer, false);
-  if (asked.questions < kMaxQuestions) ++asked.questions;
   questions_.set(peer, now + (kFirstQuestionNs << asked.questions));
+  if (asked.questions < kMaxQuestions) ++asked.questions;
 }
 
 void PortStatus::remove(std::uint32_t peer) {

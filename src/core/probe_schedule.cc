@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/planted_bug.h"
+#include "core/rtt.h"
 
 namespace mrc::core {
 
@@ -47,6 +48,11 @@ void ProbeSchedule::on_sent(EvIndex ev, TimeNs now) {
   }
   if (place.level < kMaxLevel && period(place.level) < cap_ns_) ++place.level;
   move_to(ev, MRC_BUG(kPathProbesOnlyOnce) ? kNever : now + period(place.level));
+}
+
+// The next one is due a period after the last one left.
+DurationNs ProbeSchedule::took(EvIndex ev, TimeNs now, std::uint16_t stamp) const {
+  return core::round_trip(now, due_[index(ev)] - period(places_[index(ev)].level), stamp);
 }
 
 void ProbeSchedule::ask_again_soon(EvIndex ev, TimeNs now) {

@@ -120,7 +120,7 @@ DropReason Requester::on_probe_answer(TimeNs now, const wire::Sack& sack, AckSam
     return DropReason::kUnknownProbe;
   }
   add_rtt_sample(now, probe->sent_at, sack.timestamp_ticks, false, sample);
-  tell_path(now, sack, probe->ev, 0);
+  tell_path(now, sack, probe->ev, {});
   if (started_) window_->overtake_until(probe->ev, probe->sent_at);
   losses_.note_arrival(probe->sent_at);
   probes_.on_answered(probe->id);
@@ -135,15 +135,16 @@ DropReason Requester::on_revival_answer(TimeNs now, const wire::Sack& sack) {
       !links_.paths->profile().matches(ev, sack.entropy)) {
     return DropReason::kUnknownProbe;
   }
-  tell_path(now, sack, ev, stamp_age(now, sack.timestamp_ticks));
+  tell_path(now, sack, ev, sack.timestamp_ticks);
   return DropReason::kNone;
 }
 
-void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev, DurationNs took) {
+void Requester::tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev,
+                          std::optional<std::uint16_t> stamp) {
   if (sack.mark == wire::PathMark::kAlwaysSkip) {
     links_.paths->on_always_skip(ev, now);
   } else {
-    links_.paths->on_probe_answered(ev, sack.mark == wire::PathMark::kSkipOnce, now, took);
+    links_.paths->on_probe_answered(ev, sack.mark == wire::PathMark::kSkipOnce, now, stamp);
   }
 }
 

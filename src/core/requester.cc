@@ -382,7 +382,8 @@ Requester::Outcome Requester::expire_retry(TimeNs now) {
   if (outcome == RetryPolicy::Outcome::kNoTry) return {};
   if (outcome != RetryPolicy::Outcome::kAgain) ++links_.counters->timeouts;
   if (outcome == RetryPolicy::Outcome::kGiveUp) {
-    return {.fatal = true, .status = CompletionStatus::kRetryExceeded};
+    return {.fatal = true,
+            .status = messages_.why_lost(*window_, CompletionStatus::kRetryExceeded)};
   }
   give_up_unanswered(now, sent_before);
   return {};

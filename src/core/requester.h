@@ -10,15 +10,16 @@
 // made progress for an interval (retry_policy.h). Then at first one packet asks, where the peer may
 // be away (docs/adr/0013-jitter-of-the-ends.md).
 //
-// When the peer refuses a message, and lives on (docs/adr/0005), the queue pair fails when all
-// before it is complete. So what was posted before a faulty request is done, and the first
-// completion with an error names the fault. When no feedback comes at all, a tail probe fetches a
-// SACK so that these rules can speak.
+// When the peer refuses a message, twice (refusal_doubt.h), and lives on (docs/adr/0005), the queue
+// pair fails when all before it is complete. So what was posted before a faulty request is done,
+// and the first completion with an error names the fault. When no feedback comes at all, a tail
+// probe fetches a SACK so that these rules can speak.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -141,7 +142,7 @@ class Requester {
   bool pop_completion(Completion& out) { return messages_.pop_completion(out); }
 
   bool started() const { return started_; }
-  std::uint32_t outstanding() const { return messages_.outstanding(); }
+  const MessageQueue& messages() const { return messages_; }
   std::uint32_t window_psns() const { return window_psns_; }
   const SendWindow& window() const { return *window_; }
   const RttEstimator& rtt() const { return rtt_; }
@@ -189,7 +190,7 @@ class Requester {
   bool awaiting_feedback() const {
     return started_ && (window_->in_flight() > 0 || messages_.any_unacknowledged());
   }
-  RetryPolicy::Pace pace() const { return {rtt_.patience(), links_.jitter_ns}; }
+  RetryPolicy::Pace pace() const { return {rtt_.patience(), links_.jitter_ns, rtt_.in_doubt()}; }
   DurationNs tail_probe_delay(unsigned doublings) const;
   // An end that lost its processor is silent on all paths, and answers for all of them when it is
   // back. So for a while silence everywhere is held against no path.
@@ -225,7 +226,8 @@ class Requester {
   static bool answers_revival(const wire::Sack& sack);
   void expire_probes(TimeNs now);
   DropReason on_revival_answer(TimeNs now, const wire::Sack& sack);
-  void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev, DurationNs took);
+  void tell_path(TimeNs now, const wire::Sack& sack, EvIndex ev,
+                 std::optional<std::uint16_t> stamp);
 
   RequesterSetup setup_;
   RequesterLinks links_;

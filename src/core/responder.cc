@@ -24,16 +24,24 @@ void fail(Answer& answer, std::uint8_t syndrome, CompletionStatus status) {
   answer.status = status;
 }
 
+// Positions beyond the highest PSN may alias older ones in the ring; they have not arrived.
+std::uint64_t bits_up_to(Sequence highest, Sequence base) {
+  if (highest < base) return 0;
+  const Sequence last = highest - base;
+  return last >= 63 ? ~std::uint64_t{0} : (std::uint64_t{2} << last) - 1;
+}
+
 }  // namespace
 
-void Responder::start(const QpReadyToReceive& rtr, QpCounters& counters) {
+void Responder::start(const QpReadyToReceive& rtr, bool strict, QpCounters& counters) {
   setup_ = &rtr;
   counters_ = &counters;
   limits_ = {.window_units = rtr.mpr_dest};
   window_psns_ = rtr.mpr_dest * kWindowUnitPsns;
   expected_ = highest_ = first_sequence(rtr.first_psn);
   --highest_;
-  sweep_ = expected_;
+  numbers_ = {.checked = strict};
+  sweep_.next = expected_;
   bits_ = BitWindow<kLanes>(window_psns_);
   stash_ = FixedArray<StashedImmediate>(rtr.max_wimm_dest);
   started_ = true;
@@ -89,9 +97,10 @@ DropReason Responder::on_write(TimeNs now, const Arrival& arrival, const wire::P
   if (drop != DropReason::kNone) return drop;
   drop = refuse(arrival, answer);
   if (drop != DropReason::kNone) return drop;
+  if (numbers_.checked && !number_fits(seq, packet)) return DropReason::kWrongNumber;
 
   const std::uint32_t length = arrival.payload_length;
-  drop = check_request(arrival, packet, memory, domain, answer);
+  drop = check_request(seq, arrival, packet, memory, domain, answer);
   if (drop != DropReason::kNone) return drop;
   placement = place(write, length);
   accept(seq, packet, length);
@@ -124,11 +133,16 @@ unsigned Responder::continue_run(const Arrival& arrival, const wire::Packet& fir
   if (count == 0 || !allowed) return 0;
   if (next == expected_) {
     expected_ += count;
+    numbers_.within_message = true;
   } else {
     bits_.set_run(next, count, kReceivedLane);
     out_of_order_ += count;
   }
-  highest_ = std::max(highest_, next + count - 1);
+  if (next + count - 1 > highest_) {
+    highest_ = next + count - 1;
+    numbers_.msn = write.msn;
+    numbers_.ends = false;
+  }
   received_bytes_ += std::uint64_t{count} * wire::nominal_size(first, length);
   bytes_since_sack_ += count * credit;
   counters_->data_received += count;
@@ -136,10 +150,34 @@ unsigned Responder::continue_run(const Arrival& arrival, const wire::Packet& fir
   return count;
 }
 
+// The number of a message is how many end before it, and each packet ends one at most. So between
+// the edge, the highest PSN that has arrived and this one there is room for so many and no more,
+// whatever the order of arrival. Of the messages before, each has one immediate at most; a peer
+// that has not numbered one rightly yet, and has the key, may count from elsewhere: it is told so.
+bool Responder::number_fits(Sequence seq, const wire::Packet& packet) const {
+  const auto& write = *std::get_if<wire::Write>(&packet.body);
+  const bool ends = wire::ends_message(packet.bth.opcode);
+  const auto closed = static_cast<std::uint16_t>(messages_closed_);
+  const auto ahead = static_cast<std::uint16_t>(write.msn - closed);
+  if (ahead > seq - expected_ && !MRC_BUG(kIgnoresMessageNumbers)) return false;
+  const bool takes_receive =
+      is_send(write) || (wire::has_immediate(packet.bth.opcode) && immediates_delivered_ > 0);
+  if (takes_receive && immediates_ahead(write.receive_msn) > ahead &&
+      !MRC_BUG(kIgnoresReceiveNumbers)) {
+    return false;
+  }
+  if (highest_ < expected_) return true;
+  const auto newest = static_cast<std::uint16_t>(numbers_.msn - closed);
+  if (seq < highest_) return ahead + (ends ? 1 : 0) <= newest || MRC_BUG(kIgnoresOlderNumber);
+  const int least = newest + (numbers_.ends ? 1 : 0);
+  const bool fits = ahead >= least && static_cast<Sequence>(ahead - least) < seq - highest_;
+  return fits || MRC_BUG(kIgnoresNewestNumber);
+}
+
 // What the packet asks for: consistent with itself, allowed, and within what was agreed.
-DropReason Responder::check_request(const Arrival& arrival, const wire::Packet& packet,
-                                    const MemoryTable& memory, ProtectionDomain domain,
-                                    Answer& answer) {
+DropReason Responder::check_request(Sequence seq, const Arrival& arrival,
+                                    const wire::Packet& packet, const MemoryTable& memory,
+                                    ProtectionDomain domain, Answer& answer) {
   const auto& write = *std::get_if<wire::Write>(&packet.body);
   const std::uint32_t length = arrival.payload_length;
   if (!headers_consistent(packet, length)) {
@@ -149,6 +187,10 @@ DropReason Responder::check_request(const Arrival& arrival, const wire::Packet& 
   }
   if (is_send(write)) {
     const DropReason drop = check_send(arrival, write, answer);
+    if (drop != DropReason::kNone) return drop;
+  } else if (arrival.refusal != CallerRefusal::kNoMemory && length == 0 &&
+             !memory.allows_write(domain, write.key, write.address, length)) {
+    const DropReason drop = check_keyless(seq, packet, answer);
     if (drop != DropReason::kNone) return drop;
   } else if (arrival.refusal == CallerRefusal::kNoMemory ||
              !memory.allows_write(domain, write.key, write.address, length)) {
@@ -168,6 +210,25 @@ DropReason Responder::check_request(const Arrival& arrival, const wire::Packet& 
     return DropReason::kWrongMessage;
   }
   return DropReason::kNone;
+}
+
+// An empty write touches no memory, and InfiniBand asks for no key: doorbells have none. But
+// whoever makes one up for a PSN ahead of the edge takes the place of the true packet, which is
+// then a duplicate. So without a key it is taken at the edge only, where a message begins, and with
+// the right number; before that it is to be sent again. The echo in that NACK is of the packet it
+// refuses: if that was made up, it fits nothing at the sender.
+DropReason Responder::check_keyless(Sequence seq, const wire::Packet& packet,
+                                    Answer& answer) const {
+  const auto& write = *std::get_if<wire::Write>(&packet.body);
+  if (seq != expected_) {
+    answer.kind = AnswerKind::kNack;
+    answer.reason = wire::NackReason::kNoPacketBuffer;
+    return DropReason::kNoBuffer;
+  }
+  if (numbers_.within_message && !MRC_BUG(kEmptyEndsMessages)) return DropReason::kWrongNumber;
+  const bool expected = !wire::has_immediate(packet.bth.opcode) ||
+                        immediates_ahead(write.receive_msn) == 0 || MRC_BUG(kEmptyImmediateKills);
+  return expected ? DropReason::kNone : DropReason::kWrongNumber;
 }
 
 // The receive a send lands in follows from its number, so its packets may come in any order. A
@@ -211,10 +272,15 @@ Placement Responder::place(const wire::Write& write, std::uint32_t length) {
           .receive_id = receives_.at(position_of(write)).request.id};
 }
 
-// New in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK, and far beyond nothing.
+// New in [cack+1, cack+MPR]; before that a duplicate; beyond it a NACK; far away nothing.
 DropReason Responder::check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer) {
   seq = sequence_near(expected_, psn);
   const bool before = seq < expected_;
+  // A sender that goes back to its oldest packet is a window behind at most.
+  if (before && expected_ - seq > std::uint64_t{2} * window_psns_ &&
+      !MRC_BUG(kAnswersAncientPackets)) {
+    return DropReason::kFarOutOfWindow;
+  }
   if (before || (seq - expected_ < window_psns_ && bits_.test(seq, kReceivedLane))) {
     if (MRC_BUG(kPlacesDuplicates) && !before) return DropReason::kNone;
     ++counters_->duplicates;
@@ -283,7 +349,11 @@ void Responder::accept(Sequence seq, const wire::Packet& packet, std::uint32_t p
         .has_immediate = !is_send(write) || write.key == kSendImmediateKey,
         .solicited = packet.bth.solicited};
   }
-  highest_ = std::max(highest_, seq);
+  if (seq > highest_) {
+    highest_ = seq;
+    numbers_.msn = write.msn;
+    numbers_.ends = wire::ends_message(packet.bth.opcode);
+  }
   ++out_of_order_;
   received_bytes_ += wire::nominal_size(packet, payload_length);
   bytes_since_sack_ += std::max(payload_length, kMinSackCredit);
@@ -316,9 +386,10 @@ bool Responder::advance(Answer& answer) {
 void Responder::pass(unsigned count, Answer& answer) {
   if (count == 0) return;
   const std::uint64_t run = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-  const auto ended =
-      static_cast<unsigned>(std::popcount(bits_.bits64(expected_, kEndsMessageLane) & run));
+  const std::uint64_t ends = bits_.bits64(expected_, kEndsMessageLane) & run;
+  const auto ended = static_cast<unsigned>(std::popcount(ends));
   messages_closed_ += ended;
+  numbers_.within_message = (ends >> (count - 1)) == 0;
   if (ended > 0) answer.acknowledge = true;
   bits_.clear_run(expected_, count);
   out_of_order_ -= count;
@@ -354,19 +425,12 @@ bool Responder::sack_due(const Arrival& arrival, const wire::Bth& bth) {
 // the whole range, so that the sender hears of every hole within a few SACKs.
 Sequence Responder::bitmap_base(Sequence trigger) {
   if (highest_ < expected_ || highest_ - expected_ < 64) return expected_;
-  sweep_turn_ = !sweep_turn_;
-  if (!sweep_turn_ && trigger > expected_ + 63) return trigger - 63;
-  if (sweep_ < expected_ || sweep_ > highest_) sweep_ = expected_;
-  const Sequence base = sweep_;
-  sweep_ += 64;
+  sweep_.turn = !sweep_.turn;
+  if (!sweep_.turn && trigger > expected_ + 63) return trigger - 63;
+  if (sweep_.next < expected_ || sweep_.next > highest_) sweep_.next = expected_;
+  const Sequence base = sweep_.next;
+  sweep_.next += 64;
   return base;
-}
-
-// Positions beyond the highest PSN may alias older ones in the ring; they have not arrived.
-std::uint64_t Responder::bits_up_to_highest(Sequence base) const {
-  if (highest_ < base) return 0;
-  const Sequence last = highest_ - base;
-  return last >= 63 ? ~std::uint64_t{0} : (std::uint64_t{2} << last) - 1;
 }
 
 void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
@@ -378,7 +442,7 @@ void Responder::fill_sack(Psn trigger, wire::Sack& sack) {
     sack.offset_or_probe_id = static_cast<std::uint16_t>(std::max<std::int64_t>(offset, INT16_MIN));
   }
   sack.bitmap_offset = static_cast<std::int16_t>(base - (expected_ - 1));
-  sack.bitmap = bits_.bits64(base, kReceivedLane) & bits_up_to_highest(base);
+  sack.bitmap = bits_.bits64(base, kReceivedLane) & bits_up_to(highest_, base);
   if (MRC_BUG(kSackBitmapOffByOne)) ++sack.bitmap_offset;
   sack.window_units = setup_->dynamic_mpr ? limits_.window_units : 0;
   sack.window_penalty = limits_.penalty.value;

@@ -48,7 +48,8 @@ class Responder {
       : receives_(max_receives), allow_sends_(allow_sends) {}
 
   // RTR. Allocates the window and the stash. Both must stay valid until reset().
-  void start(const QpReadyToReceive& rtr, QpCounters& counters);
+  // `strict`: see EndpointConfig.
+  void start(const QpReadyToReceive& rtr, bool strict, QpCounters& counters);
   // Error: posted receives are flushed.
   void stop();
   void reset();
@@ -114,8 +115,10 @@ class Responder {
 
   DropReason check_window(TimeNs now, Psn psn, Sequence& seq, Answer& answer);
   DropReason refuse(const Arrival& arrival, Answer& answer) const;
-  DropReason check_request(const Arrival& arrival, const wire::Packet& packet,
+  bool number_fits(Sequence seq, const wire::Packet& packet) const;
+  DropReason check_request(Sequence seq, const Arrival& arrival, const wire::Packet& packet,
                            const MemoryTable& memory, ProtectionDomain domain, Answer& answer);
+  DropReason check_keyless(Sequence seq, const wire::Packet& packet, Answer& answer) const;
   DropReason check_send(const Arrival& arrival, const wire::Write& write, Answer& answer);
   std::uint32_t position_of(const wire::Write& send) const {
     return delivered_ + immediates_ahead(send.receive_msn);
@@ -134,7 +137,6 @@ class Responder {
   bool sack_due(const Arrival& arrival, const wire::Bth& bth);
   void forgive_path(std::uint32_t entropy);
   Sequence bitmap_base(Sequence trigger);
-  std::uint64_t bits_up_to_highest(Sequence base) const;
 
   const QpReadyToReceive* setup_ = nullptr;
   QpCounters* counters_ = nullptr;
@@ -145,6 +147,12 @@ class Responder {
 
   Sequence expected_ = 0;  // the left edge: everything before has arrived
   Sequence highest_ = 0;   // the highest PSN received, valid when it is >= expected_
+  struct Numbers {
+    std::uint16_t msn = 0;  // of the packet at highest_
+    bool ends = false;      // which is the last of its message
+    bool checked = true;
+    bool within_message = false;  // at the left edge: the packet before it did not end one
+  } numbers_;
   enum Lane : unsigned { kReceivedLane, kEndsMessageLane, kHasImmediateLane, kLanes };
   BitWindow<kLanes> bits_;
   std::uint64_t messages_closed_ = 0;
@@ -159,8 +167,10 @@ class Responder {
   bool allow_sends_ = false;
 
   std::uint32_t bytes_since_sack_ = 0;
-  Sequence sweep_ = 0;  // where the next sweeping bitmap starts
-  bool sweep_turn_ = false;
+  struct Sweep {
+    Sequence next = 0;  // where the next sweeping bitmap starts
+    bool turn = false;
+  } sweep_;
   TimeNs next_window_nack_at_ = 0;
 
   std::array<CorruptPath, 4> corrupt_paths_;

@@ -36,6 +36,7 @@ class RetryPolicy {
   struct Pace {
     DurationNs round_trip_ns = 0;  // what a whole answer may take; RttEstimator::patience()
     DurationNs jitter_ns = 0;      // of the ends; see EndpointConfig
+    bool in_doubt = false;         // RttEstimator::in_doubt()
   };
   struct Standing {
     TimeNs heard_at = 0;       // last feedback
@@ -119,9 +120,14 @@ class RetryPolicy {
   bool sends_nothing() const { return gave_room_ || held_; }
   bool holds() const { return held_; }
 
-  // The length of a linear interval: as agreed, but never less than an answer takes.
+  // The length of a linear interval: as agreed, but never less than an answer takes. Where only one
+  // flight was ever answered, and far later than was expected, each try in silence halves what that
+  // counts for: an end that had paused for 3 ms waited 12.5 ms between two tries and asked a peer
+  // that was gone for 0.4 s (seed 1688849871698879).
   DurationNs base_ns(const Pace& pace) const {
-    return std::max({shortest_ns(), pace.round_trip_ns, 4 * pace.jitter_ns});
+    const bool halves = pace.in_doubt && !MRC_BUG(kDoubtLastsInSilence);
+    const unsigned halvings = halves ? std::min<unsigned>(tries_, kMaxBackoffShift) : 0;
+    return std::max({shortest_ns(), pace.round_trip_ns >> halvings, 4 * pace.jitter_ns});
   }
   DurationNs shortest_ns() const { return kTimeoutUnitNs << timeout_; }
   TimeNs earliest_expiry() const { return interval_began_ + shortest_ns(); }

@@ -104,6 +104,8 @@ class RttEstimator {
     if (slowest_ != 0) with_this_flight.add(slowest_);
     return 2 * with_this_flight.smoothed + 4 * with_this_flight.variation;
   }
+  // All that is known are answers to one flight, and these took far longer than was expected.
+  bool in_doubt() const { return doubted_at_ != 0; }
   DurationNs minimum() const { return minimum_; }
   // When the last answer came that was far too late; what was sent before may have waited too.
   TimeNs held_up_at() const { return held_up_at_; }

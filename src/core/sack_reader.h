@@ -1,6 +1,7 @@
 // A SACK in sequence numbers, and whether it is news.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/planted_bug.h"
@@ -40,8 +41,11 @@ class SackReader {
     const std::uint32_t ahead =
         (sack.received_units - newest_received_units_) & wire::kReceivedUnitsMask;
     // How many packets had arrived when it was written; small ones may share a unit of received
-    // bytes.
-    const Sequence arrived = view.cumulative + sack.out_of_order_count;
+    // bytes. No more than were sent, whatever it says: else no later one would be fresh for as many
+    // packets.
+    const Sequence told = view.cumulative + sack.out_of_order_count;
+    const Sequence arrived =
+        MRC_BUG(kBelievesAnyOooCount) ? told : std::min(told, window.next() - 1);
     view.fresh = view.cumulative + 1 >= window.oldest() && ahead < kHalfReceivedUnits &&
                  arrived >= newest_arrived_;
     if (view.fresh) {

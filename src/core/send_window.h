@@ -40,7 +40,7 @@ enum class ResendReason : std::uint8_t {
   kTrimmed,        // NACK: a switch kept its headers only
   kNotTaken,       // NACK: the peer had no room for it
   kNotReady,       // NACK: the peer has no receive for it yet, or no memory
-  kAccessRefused,  // NAK: never to be sent again
+  kAccessRefused,  // NAK: once more, and when that is refused never again
   kLate,           // on its way, but everything waits for it
 };
 inline constexpr unsigned kResendReasons = 10;

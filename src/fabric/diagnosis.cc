@@ -26,7 +26,7 @@ constexpr double kHalfWidth95 = 1.92;  // drop of the logarithm at the ends of a
 // one.
 auto order_of(const Part& part) {
   return std::tuple(!part.cable, part.upper.plane, part.upper.kind, part.upper.index,
-                    part.lower.index);
+                    part.lower.index, part.number);
 }
 struct ByOrder {
   bool operator()(const Part& a, const Part& b) const { return order_of(a) < order_of(b); }
@@ -183,6 +183,15 @@ void refit(Model& model, std::vector<Suspect>& suspects, double least) {
   });
 }
 
+// What is at fault by itself is no other explanation of something else.
+void forget_convicted(std::vector<Suspect>& suspects) {
+  for (Suspect& suspect : suspects) {
+    std::erase_if(suspect.or_else, [&](const Part& part) {
+      return std::ranges::any_of(suspects, [&](const Suspect& s) { return *s.part == part; });
+    });
+  }
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Topology& topology, std::span<const LoopResult> results,
@@ -195,6 +204,7 @@ Diagnosis diagnose(const Topology& topology, std::span<const LoopResult> results
     suspects.push_back(std::move(next));
     refit(model, suspects, settings.evidence);
   }
+  forget_convicted(suspects);
   Diagnosis diagnosis;
   for (const Suspect& suspect : suspects)
     diagnosis.findings.push_back(finding_of(model, suspect));

@@ -38,6 +38,8 @@ struct Finding {
   std::vector<Part> or_else;
 
   bool down() const { return loss >= kDownLoss; }
+  // Nothing got through at all.
+  bool silent() const { return loss > 0.999; }
 };
 
 struct DiagnosisSettings {

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/assert.h"
+#include "fabric/export_queues.h"
 #include "fabric/input_error.h"
 #include "fabric/node_text.h"
 
@@ -23,9 +24,8 @@ struct TextRoute {
 
 struct TextTable {
   std::string name;
-  std::string prefix;      // of the own uSID
-  std::string locator;     // the same without its length
-  std::string link_local;  // own address on every port
+  std::vector<std::string> locators;  // of the own uSIDs; with "/48" their prefixes
+  std::string link_local;             // own address on every port
   std::vector<TextRoute> routes;
 };
 
@@ -47,38 +47,48 @@ TextTable text_table(const Routing& routing, const Node& at, const PortNames& po
   const wire::Usid own = routing.usid_of(at);
   TextTable table;
   table.name = node_name(at);
-  table.locator = locator_of(block, own);
-  table.prefix = table.locator + "/48";
+  for (unsigned cable = 0; cable < routing.usids_of(at.kind); ++cable)
+    table.locators.push_back(locator_of(block, routing.usid_of(at, cable)));
   table.link_local = link_local_of(own);
   unsigned number = ports.first;
   for (const Route& route : routing.table(at)) {
     table.routes.push_back({fmt::format("{}{}", ports.prefix, number),
-                            locator_of(block, route.usid) + "/48", link_local_of(route.usid),
-                            node_name(route.next)});
+                            locator_of(block, route.usid) + "/48",
+                            link_local_of(routing.usid_of(route.next)), node_name(route.next)});
     number += ports.step;
   }
   return table;
 }
 
+// The device of the own uSIDs, and the routes that make them: `ip` commands, each behind `start`.
+std::string own_usids(const TextTable& table, const std::string& sid_device,
+                      const std::string& start) {
+  std::string text;
+  const auto out = std::back_inserter(text);
+  if (!sid_device.empty()) {
+    fmt::format_to(out,
+                   "{1}ip link show dev {0} >/dev/null 2>&1 || ip link add {0} type dummy\n"
+                   "{1}ip link set dev {0} up\n",
+                   sid_device, start);
+  }
+  for (const std::string& locator : table.locators)
+    fmt::format_to(out,
+                   "{}ip -6 route replace {}/48 encap seg6local action End flavors next-csid "
+                   "lblen 32 nflen 16 dev {}\n",
+                   start, locator, sid_device.empty() ? table.routes.front().port : sid_device);
+  return text;
+}
+
 std::string linux_script(const TextTable& table, const std::string& sid_device) {
   std::string text;
   const auto out = std::back_inserter(text);
-  fmt::format_to(out, "#!/bin/sh\n# {}: uSID {}\nset -e\n", table.name, table.prefix);
+  fmt::format_to(out, "#!/bin/sh\n# {}: uSID {}/48\nset -e\n", table.name, table.locators[0]);
   fmt::format_to(out, "sysctl -q -w net.ipv6.conf.all.forwarding=1\n");
   for (const TextRoute& route : table.routes) {
     fmt::format_to(out, "ip link set dev {} up\n", route.port);
     fmt::format_to(out, "ip -6 addr replace {}/64 dev {} nodad\n", table.link_local, route.port);
   }
-  if (!sid_device.empty()) {
-    fmt::format_to(out,
-                   "ip link show dev {0} >/dev/null 2>&1 || ip link add {0} type dummy\n"
-                   "ip link set dev {0} up\n",
-                   sid_device);
-  }
-  fmt::format_to(out,
-                 "ip -6 route replace {} encap seg6local action End flavors next-csid lblen 32 "
-                 "nflen 16 dev {}\n",
-                 table.prefix, sid_device.empty() ? table.routes.front().port : sid_device);
+  text += own_usids(table, sid_device, "");
   for (const TextRoute& route : table.routes) {
     fmt::format_to(out, "ip -6 route replace {} via {} dev {}  # {}\n", route.prefix,
                    route.next_hop, route.port, route.neighbour);
@@ -86,55 +96,72 @@ std::string linux_script(const TextTable& table, const std::string& sid_device) 
   return text;
 }
 
-std::string frr_config(const TextTable& table) {
-  std::string text;
+void add_frr_ports(const TextTable& table, std::string& text) {
   const auto out = std::back_inserter(text);
-  fmt::format_to(out, "! {}: uSID {}\nipv6 forwarding\n!\n", table.name, table.prefix);
   for (const TextRoute& route : table.routes) {
     fmt::format_to(out, "interface {}\n description {}\n ipv6 address {}/64\nexit\n!\n", route.port,
                    route.neighbour, table.link_local);
   }
   for (const TextRoute& route : table.routes)
     fmt::format_to(out, "ipv6 route {} {} {}\n", route.prefix, route.next_hop, route.port);
-  fmt::format_to(out,
-                 "!\n"
-                 "segment-routing\n"
-                 " srv6\n"
-                 "  locators\n"
-                 "   locator MRC\n"
-                 "    prefix {0} block-len 32 node-len 16 func-bits 0\n"
-                 "    behavior usid\n"
-                 "   exit\n"
-                 "   !\n"
-                 "  exit\n"
-                 "  !\n"
-                 "  static-sids\n"
-                 "   sid {0} locator MRC behavior uN\n"
-                 "  exit\n"
-                 "  !\n"
-                 " exit\n"
-                 " !\n"
-                 "exit\n"
-                 "!\n",
-                 table.prefix);
+}
+
+std::string locator_name(std::size_t number) {
+  return number == 0 ? "MRC" : fmt::format("MRC{}", number);
+}
+
+std::string frr_config(const TextTable& table) {
+  std::string text;
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "! {}: uSID {}/48\nipv6 forwarding\n!\n", table.name, table.locators[0]);
+  add_frr_ports(table, text);
+  fmt::format_to(out, "!\nsegment-routing\n srv6\n  locators\n");
+  for (std::size_t i = 0; i < table.locators.size(); ++i)
+    fmt::format_to(out,
+                   "   locator {}\n"
+                   "    prefix {}/48 block-len 32 node-len 16 func-bits 0\n"
+                   "    behavior usid\n"
+                   "   exit\n"
+                   "   !\n",
+                   locator_name(i), table.locators[i]);
+  fmt::format_to(out, "  exit\n  !\n  static-sids\n");
+  for (std::size_t i = 0; i < table.locators.size(); ++i)
+    fmt::format_to(out, "   sid {}/48 locator {} behavior uN\n", table.locators[i],
+                   locator_name(i));
+  fmt::format_to(out, "  exit\n  !\n exit\n !\nexit\n!\n");
   return text;
 }
 
+// FRR 8 has no static SIDs: the kernel is given them by commands that stand in the comments, and
+// zebra leaves them alone. Routes and addresses are FRR's.
+std::string frr8_config(const TextTable& table, const std::string& sid_device) {
+  std::string text = fmt::format("! {}: uSID {}/48\n! Before FRR starts, as root:\n", table.name,
+                                 table.locators[0]) +
+                     own_usids(table, sid_device, "!$ ") + "!\nipv6 forwarding\n!\n";
+  add_frr_ports(table, text);
+  return text + "!\n";
+}
+
 // The names in these tables need no escapes: digits, letters, colons and slashes.
-std::string sonic_config(const TextTable& table) {
+std::string sonic_config(const TextTable& table, const std::string& queue_tables) {
   std::string text;
   const auto out = std::back_inserter(text);
+  std::string locators;
+  std::string sids;
+  for (std::size_t i = 0; i < table.locators.size(); ++i) {
+    const char* const comma = i + 1 < table.locators.size() ? "," : "";
+    locators += fmt::format(
+        "    \"{}\": {{\"prefix\": \"{}\", \"block_len\": \"32\", \"node_len\": \"16\", "
+        "\"func_len\": \"0\"}}{}\n",
+        locator_name(i), table.locators[i], comma);
+    sids +=
+        fmt::format("    \"{}|{}/48\": {{\"action\": \"uN\", \"decap_dscp_mode\": \"pipe\"}}{}\n",
+                    locator_name(i), table.locators[i], comma);
+  }
   fmt::format_to(out,
-                 "{{\n"
-                 "  \"SRV6_MY_LOCATORS\": {{\n"
-                 "    \"MRC\": {{\"prefix\": \"{0}\", \"block_len\": \"32\", \"node_len\": \"16\", "
-                 "\"func_len\": \"0\"}}\n"
-                 "  }},\n"
-                 "  \"SRV6_MY_SIDS\": {{\n"
-                 "    \"MRC|{1}\": {{\"action\": \"uN\", \"decap_dscp_mode\": \"pipe\"}}\n"
-                 "  }},\n"
+                 "{{\n  \"SRV6_MY_LOCATORS\": {{\n{}  }},\n  \"SRV6_MY_SIDS\": {{\n{}  }},\n"
                  "  \"INTERFACE\": {{\n",
-                 table.locator, table.prefix);
+                 locators, sids);
   const auto comma = [&table](const TextRoute& route) {
     return &route == &table.routes.back() ? "" : ",";
   };
@@ -149,8 +176,22 @@ std::string sonic_config(const TextTable& table) {
     fmt::format_to(out, "    \"default|{}\": {{\"nexthop\": \"{}\", \"ifname\": \"{}\"}}{}\n",
                    route.prefix, route.next_hop, route.port, comma(route));
   }
-  fmt::format_to(out, "  }}\n}}\n");
+  fmt::format_to(out, "  }},\n{}}}\n", queue_tables);
   return text;
+}
+
+std::vector<PortQueues> port_queues(const Routing& routing, const Node& at, const TextTable& table,
+                                    bool trims) {
+  // Time in the hosts, beside the way, until an answer is there.
+  constexpr Picoseconds kInHosts = 4'000'000;
+  const std::uint64_t bdp = plane_bdp_bytes(routing.topology(), kInHosts);
+  std::vector<PortQueues> ports;
+  const std::vector<Route> routes = routing.table(at);
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    const bool faces_host = routes[i].next.kind == NodeKind::kHost;
+    ports.push_back({table.routes[i].port, make_queue_policy({}, bdp, trims, faces_host)});
+  }
+  return ports;
 }
 
 void check_device_name(const std::string& name, const char* what) {
@@ -186,18 +227,25 @@ std::string export_switch(const Routing& routing, const Node& at, const ExportOp
   switch (options.format) {
     case ExportFormat::kLinux:
       return linux_script(table, options.sid_device);
+    case ExportFormat::kTc:
+      return tc_script(table.name, port_queues(routing, at, table, /*trims=*/false), {});
     case ExportFormat::kFrr:
       return frr_config(table);
+    case ExportFormat::kFrr8:
+      return frr8_config(table, options.sid_device);
     case ExportFormat::kSonic:
-      return sonic_config(table);
+      return sonic_config(table,
+                          sonic_queue_tables(port_queues(routing, at, table, options.trims), {}));
   }
   return "";
 }
 
 std::string export_file_name(const Node& at, ExportFormat format) {
-  const char* const suffix = format == ExportFormat::kLinux ? "sh"
-                             : format == ExportFormat::kFrr ? "conf"
-                                                            : "json";
+  const char* suffix = "sh";
+  if (format == ExportFormat::kTc) suffix = "tc.sh";
+  if (format == ExportFormat::kFrr) suffix = "conf";
+  if (format == ExportFormat::kFrr8) suffix = "frr8.conf";
+  if (format == ExportFormat::kSonic) suffix = "json";
   return fmt::format("plane{}-{}-{}.{}", at.plane, node_kind_name(at.kind), at.index, suffix);
 }
 

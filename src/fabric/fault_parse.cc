@@ -3,10 +3,10 @@
 #include <optional>
 
 #include "base/one_line.h"
+#include "base/quantity.h"
 #include "fabric/fault_plan.h"
 #include "fabric/input_error.h"
 #include "fabric/node_text.h"
-#include "fabric/quantity.h"
 
 namespace mrc::fabric {
 namespace {
@@ -30,6 +30,7 @@ struct Target {
   NodeSet first;
   std::optional<NodeSet> second;
   bool one_way = false;
+  std::optional<unsigned> cable;  // none: all
   std::optional<unsigned> plane;  // none: all
   std::string_view text;
 
@@ -40,6 +41,7 @@ Target read_target(std::string_view text, const Topology& topology) {
   Target target;
   target.text = text;
   bool have_first = false;
+  bool have_cable = false;
   bool have_plane = false;
   char separator = '/';
   for (std::string_view rest = text; !rest.empty();) {
@@ -49,6 +51,11 @@ Target read_target(std::string_view text, const Topology& topology) {
     if (part.starts_with("plane:") && have_first && separator == '/') {
       target.plane = parse_plane(part, topology);
       have_plane = true;
+    } else if (part.starts_with("cable:") && target.second && !have_cable && separator == '/') {
+      target.cable = parse_cable(part, topology);
+      have_cable = true;
+    } else if (have_cable) {
+      fail("only the plane may follow the cable in " + quoted(text));
     } else if (!have_first) {
       target.first = parse_node_set(part, topology);
       have_first = true;
@@ -82,6 +89,7 @@ std::vector<LinkId> links_of(const Target& target, const Topology& topology) {
   std::vector<LinkId> links = select_links(topology, [&target](const Link& link) {
     const NodeSet& a = target.first;
     if (!target.in_plane(link.from)) return false;
+    if (target.cable && *target.cable != link.cable) return false;
     if (!target.second) return a.contains(link.from) || a.contains(link.to);
     const NodeSet& b = *target.second;
     return (a.contains(link.from) && b.contains(link.to)) ||
@@ -131,9 +139,10 @@ Picoseconds read_span(std::string_view text, const char* what) {
 }
 
 double read_share(std::string_view text, const char* what) {
-  const std::optional<double> share = parse_percent(text);
+  const std::optional<double> share = parse_share(text);
   if (!share || *share == 0.0)
-    fail(quoted(text) + " is no " + what + "; write a share above 0% and up to 100%");
+    fail(quoted(text) + " is no " + what +
+         "; write a share above 0% and up to 100%, such as 1% or 0.01");
   return *share;
 }
 
@@ -172,15 +181,20 @@ void read_what(Words& words, const Target& target, const Topology& topology, Fau
   }
 }
 
+// Without a start it is at once.
 void read_when(Words& words, Fault& fault) {
-  const std::string_view start = words.take("the start, such as @10us,");
-  if (!start.starts_with('@')) fail("expected the start, such as @10us, not " + quoted(start));
-  const std::optional<Picoseconds> time = parse_time(start.substr(1));
-  if (!time) fail(quoted(start) + " is no time; write @10us, @1.5ms or @0");
-  fault.start_ps = *time;
   if (words.empty()) return;
-  const std::string_view keyword = words.take("for");
-  if (keyword != "for") fail("expected 'for' or the end of the line, not " + quoted(keyword));
+  std::string_view word = words.take("the start, such as @10us,");
+  std::string expected = "the start, such as @10us, 'for' or the end of the line";
+  if (word.starts_with('@')) {
+    const std::optional<Picoseconds> time = parse_time(word.substr(1));
+    if (!time) fail(quoted(word) + " is no time; write @10us, @1.5ms or @0");
+    fault.start_ps = *time;
+    if (words.empty()) return;
+    word = words.take("for");
+    expected = "'for' or the end of the line";
+  }
+  if (word != "for") fail("expected " + expected + ", not " + quoted(word));
   fault.duration_ps = read_span(words.take("a duration such as 2ms"), "duration");
   if (!words.empty()) fail("nothing may follow the duration, not " + quoted(words.take("")));
 }

@@ -3,6 +3,7 @@
 //
 //   t0:3/t1:5/plane:0 down @10us for 2ms      a cable, both directions
 //   t0:3>t1:5/plane:0 down @10us              one direction, for ever
+//   t0:3/t1:5/cable:2/plane:0 down @10us      one of several cables between the two
 //   t1:5/plane:0 down @1ms for 500us          a switch with all its cables
 //   host:7/plane:2 down @20us                 a NIC port
 //   t0:3/t1:5/plane:0 rate 25% @0

@@ -7,7 +7,7 @@
 namespace mrc::fabric {
 namespace {
 
-// A host looks at no fewer T1s than this in each plane, if there are as many.
+// A host looks at no fewer uplinks than this in each plane, if there are as many.
 constexpr unsigned kLeastSample = 4;
 
 struct Way {
@@ -19,8 +19,9 @@ struct Way {
 
 Way way_of(const Topology& topology, const Loop& loop) {
   const unsigned t0 = topology.t0_of(loop.host);
-  const unsigned t1 = topology.pod_of_t0(t0) * topology.t1_per_pod() + loop.path.t1;
-  const unsigned t2 = loop.path.t1 * topology.t2_per_group() + loop.path.t2;
+  const unsigned in_pod = topology.t1_of_uplink(loop.path.up);
+  const unsigned t1 = topology.pod_of_t0(t0) * topology.t1_per_pod() + in_pod;
+  const unsigned t2 = in_pod * topology.t2_per_group() + loop.path.t2;
   const std::uint8_t plane = loop.path.plane;
   return {{NodeKind::kHost, plane, loop.host},
           {NodeKind::kT0, plane, t0},
@@ -39,7 +40,8 @@ std::string part_name(const Part& part) {
   };
   if (!part.cable) return name(part.upper) + plane;
   if (part.lower.kind == NodeKind::kHost) return name(part.lower) + plane;
-  return name(part.lower) + "/" + name(part.upper) + plane;
+  const std::string which = part.number ? "/cable:" + std::to_string(*part.number) : "";
+  return name(part.lower) + "/" + name(part.upper) + which + plane;
 }
 
 std::vector<Crossing> crossings(const Topology& topology, const Loop& loop) {
@@ -50,32 +52,36 @@ std::vector<Crossing> crossings(const Topology& topology, const Loop& loop) {
     // The answer turns at the T0 whatever the probe did.
     const unsigned answer = tier == 1 ? 1 : 0;
     const unsigned visits = tier == height(loop.turn) ? 1 : 2;
-    list.push_back({{nodes[tier], nodes[tier - 1], true}, 2 + 2 * answer});
-    list.push_back({{nodes[tier], {}, false}, visits + answer});
+    std::optional<unsigned> number;
+    if (nodes[tier].kind == NodeKind::kT1 && topology.cables() > 1)
+      number = topology.cable_of_uplink(loop.path.up);
+    list.push_back({{nodes[tier], nodes[tier - 1], true, number}, 2 + 2 * answer});
+    list.push_back({{nodes[tier], {}, false, {}}, visits + answer});
   }
   return list;
 }
 
 wire::IpAddress loop_carrier(const Routing& routing, const Loop& loop) {
   const Way way = way_of(routing.topology(), loop);
+  const unsigned cable = routing.topology().cable_of_uplink(loop.path.up);
   std::vector<wire::Usid> usids;
   usids.push_back(routing.usid_of(way.t0));
-  if (height(loop.turn) >= height(NodeKind::kT1)) usids.push_back(routing.usid_of(way.t1));
+  if (height(loop.turn) >= height(NodeKind::kT1)) usids.push_back(routing.usid_of(way.t1, cable));
   if (loop.turn == NodeKind::kT2) {
     usids.push_back(routing.usid_of(way.t2));
-    usids.push_back(routing.usid_of(way.t1));
+    usids.push_back(routing.usid_of(way.t1, cable));
   }
-  if (loop.turn != NodeKind::kT0) usids.push_back(routing.usid_of(way.t0));
+  if (loop.turn != NodeKind::kT0) usids.push_back(routing.usid_of(way.t0, cable));
   usids.push_back(routing.usid_of(way.host));
   return wire::build_carrier(routing.block_of(loop.path.plane), usids).value();
 }
 
 std::vector<Loop> loops_of(const Topology& topology, unsigned host, bool all) {
-  const unsigned t1s = topology.t1_per_pod();
+  const unsigned ups = topology.uplinks_per_t0();
   const unsigned hosts = topology.hosts_per_t0();
   const unsigned place = topology.place_at_t0(host);
-  const unsigned share = std::max(kLeastSample, (t1s + hosts - 1) / hosts);
-  const unsigned count = all ? t1s : std::min(t1s, share);
+  const unsigned share = std::max(kLeastSample, (ups + hosts - 1) / hosts);
+  const unsigned count = all ? ups : std::min(ups, share);
   std::vector<Loop> loops;
   for (unsigned plane = 0; plane < topology.planes(); ++plane) {
     Loop loop{.host = host};
@@ -83,7 +89,7 @@ std::vector<Loop> loops_of(const Topology& topology, unsigned host, bool all) {
     loops.push_back(loop);
     for (unsigned i = 0; i < count; ++i) {
       loop.turn = NodeKind::kT1;
-      loop.path.t1 = static_cast<std::uint16_t>((place * count + i) % t1s);
+      loop.path.up = static_cast<std::uint16_t>((place * count + i) % ups);
       loop.path.t2 = 0;
       loops.push_back(loop);
       loop.turn = NodeKind::kT2;
@@ -105,11 +111,11 @@ bool exists(const Topology& topology, const Loop& loop) {
     case NodeKind::kHost:
       return false;
     case NodeKind::kT0:
-      return path.t1 == 0 && path.t2 == 0;
+      return path.up == 0 && path.t2 == 0;
     case NodeKind::kT1:
-      return path.t1 < topology.t1_per_pod() && path.t2 == 0;
+      return path.up < topology.uplinks_per_t0() && path.t2 == 0;
     case NodeKind::kT2:
-      return path.t1 < topology.t1_per_pod() && path.t2 < topology.t2_per_group();
+      return path.up < topology.uplinks_per_t0() && path.t2 < topology.t2_per_group();
   }
   return false;
 }

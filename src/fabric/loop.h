@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace mrc::fabric {
 struct Loop {
   unsigned host = 0;
   NodeKind turn = NodeKind::kT0;  // the kind of switch at which it turns
-  Path path;                      // `t1` from a turn at a T1 on, `t2` at a T2
+  Path path;                      // `up` from a turn at a T1 on, `t2` at a T2
   friend bool operator==(const Loop&, const Loop&) = default;
 };
 
@@ -27,10 +28,11 @@ struct Part {
   Node upper;  // the switch, or the upper end of the cable
   Node lower;  // the lower end of a cable
   bool cable = false;
+  std::optional<unsigned> number;  // of the cable, where there are several between the two
   friend bool operator==(const Part&, const Part&) = default;
 };
 // As `mrc lab` and fault plans call it: "t0:0/t1:2/plane:1", "host:3/plane:1" (a NIC port with its
-// cable), "t1:2/plane:0".
+// cable), "t1:2/plane:0", "t0:0/t1:2/cable:3/plane:1".
 std::string part_name(const Part& part);
 
 // A part and how many times a probe and its answer cross it.
@@ -45,8 +47,8 @@ std::vector<Crossing> crossings(const Topology& topology, const Loop& loop);
 wire::IpAddress loop_carrier(const Routing& routing, const Loop& loop);
 
 // What a host looks at: its T0 in every plane, and T1s (with three tiers T2s behind them). Without
-// `all` each host takes a share of the T1s, such that the hosts of a T0 together see all of them,
-// and one T2 behind each.
+// `all` each host takes a share of the uplinks, such that the hosts of a T0 together see all of
+// them, and one T2 behind each.
 std::vector<Loop> loops_of(const Topology& topology, unsigned host, bool all);
 
 // Whether the fabric has such a loop; results may come from elsewhere.

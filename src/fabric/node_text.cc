@@ -3,8 +3,8 @@
 #include <array>
 #include <string>
 
+#include "base/quantity.h"
 #include "fabric/input_error.h"
-#include "fabric/quantity.h"
 
 namespace mrc::fabric {
 namespace {
@@ -21,8 +21,9 @@ std::optional<unsigned> parse_index(std::string_view name, unsigned count) {
   const std::optional<unsigned> number = parse_number(index);
   if (!number) throw InputError(quoted(name) + " needs a number or * behind the colon");
   if (*number >= count) {
-    throw InputError("there is no " + std::string(name) + ", the fabric has " + kind + ":0 to " +
-                     kind + ":" + std::to_string(count - 1));
+    const std::string last =
+        count == 1 ? " alone" : " to " + kind + ":" + std::to_string(count - 1);
+    throw InputError("there is no " + std::string(name) + ", the fabric has " + kind + ":0" + last);
   }
   return number;
 }
@@ -57,6 +58,11 @@ NodeSet parse_node_set(std::string_view text, const Topology& topology) {
 std::optional<unsigned> parse_plane(std::string_view text, const Topology& topology) {
   if (!text.starts_with("plane:")) throw InputError(quoted(text) + " is no plane; write plane:N");
   return parse_index(text, topology.planes());
+}
+
+std::optional<unsigned> parse_cable(std::string_view text, const Topology& topology) {
+  if (!text.starts_with("cable:")) throw InputError(quoted(text) + " is no cable; write cable:N");
+  return parse_index(text, topology.cables());
 }
 
 }  // namespace mrc::fabric

@@ -28,6 +28,9 @@ NodeSet parse_node_set(std::string_view text, const Topology& topology);
 // "plane:1" or "plane:*" (nothing). Throws likewise.
 std::optional<unsigned> parse_plane(std::string_view text, const Topology& topology);
 
+// "cable:1" or "cable:*" (nothing): which of those between a T0 and a T1. Throws likewise.
+std::optional<unsigned> parse_cable(std::string_view text, const Topology& topology);
+
 // 'text', for errors.
 std::string quoted(std::string_view text);
 

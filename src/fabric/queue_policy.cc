@@ -16,6 +16,22 @@ std::uint32_t share_of(double share, std::uint64_t bdp_bytes) {
 
 }  // namespace
 
+std::uint64_t plane_bdp_bytes(const Topology& topology, Picoseconds elsewhere_ps) {
+  Picoseconds round_trip = elsewhere_ps;
+  const unsigned hops = topology.longest_hops();
+  for (unsigned hop = 0; hop < hops; ++hop) {
+    const bool host_link = hop == 0 || hop + 1 == hops;
+    const bool core_link = hops == 6 && (hop == 2 || hop == 3);
+    const LinkTier tier = host_link   ? LinkTier::kHost
+                          : core_link ? LinkTier::kT1T2
+                                      : LinkTier::kT0T1;
+    const LinkClass& link = topology.link_class(tier);
+    round_trip += 2 * link.delay_ps + transmission_ps(kFullPacketBytes, link.bits_per_second);
+  }
+  const std::uint64_t rate = topology.spec().host_link.bits_per_second;
+  return static_cast<std::uint64_t>(round_trip / 1'000'000) * (rate / 1'000) / 8'000;
+}
+
 QueuePolicy make_queue_policy(const QueueShares& shares, std::uint64_t plane_bdp_bytes, bool trims,
                               bool faces_host) {
   const double trimming = faces_host ? shares.capacity_last_hop_trimming : shares.capacity_trimming;

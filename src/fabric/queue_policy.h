@@ -51,6 +51,10 @@ constexpr bool marks_ecn(const QueuePolicy& policy, std::uint32_t queued_bytes,
   return above * policy.ecn_ramp_top_q32 > std::uint64_t{random} * ramp;
 }
 
+// What a plane holds between the hosts that are farthest apart: the rate of a host's port times the
+// round trip of packets of full size, and what else passes until an answer is there.
+std::uint64_t plane_bdp_bytes(const Topology& topology, Picoseconds elsewhere_ps);
+
 // Thresholds as shares of the plane's bandwidth-delay product.
 struct QueueShares {
   double ecn_min = 0.2;

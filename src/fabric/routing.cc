@@ -27,7 +27,7 @@ unsigned device(const wire::UsidRange& range, wire::Usid usid) {
   return static_cast<unsigned>(usid) - range.first;
 }
 
-void require_numbers(const wire::UsidRange& range, unsigned devices, const char* kind) {
+void require_numbers(const wire::UsidRange& range, std::uint64_t devices, const char* kind) {
   if (devices <= range.count) return;
   throw InputError("topology: " + std::to_string(devices) + " " + kind + " but only " +
                    std::to_string(range.count) + " uSIDs for them");
@@ -52,33 +52,45 @@ unsigned choose(std::uint32_t random, unsigned choices) {
 Routing::Routing(const Topology& topology, const wire::UsidPlan& plan)
     : topology_(&topology),
       plan_(plan),
-      t1_bits_(bits_for(topology.t1_per_pod())),
+      up_bits_(bits_for(topology.uplinks_per_t0())),
       t2_bits_(bits_for(topology.t2_per_group())) {
   const Status sound = wire::check_usid_plan(plan);
   if (!sound.ok()) throw InputError(std::string("uSID plan: ") + sound.what());
   const TopologySpec& spec = topology.spec();
   require_numbers(plan.host_port, topology.hosts_per_t0(), "hosts per T0");
-  require_numbers(plan.t0, spec.t0, "T0 switches per plane");
-  require_numbers(plan.t1, spec.t1, "T1 switches per plane");
+  const bool bundles = spec.cables > 1;
+  require_numbers(plan.t0, std::uint64_t{spec.t0} * spec.cables,
+                  bundles ? "cables to a T1 of all T0 switches" : "T0 switches per plane");
+  require_numbers(plan.t1, std::uint64_t{spec.t1} * spec.cables,
+                  bundles ? "cables to a T0 of all T1 switches" : "T1 switches per plane");
   require_numbers(plan.t2, spec.t2, "T2 switches per plane");
-  if (t1_bits_ + t2_bits_ > kPlaneShift) {
+  if (up_bits_ + t2_bits_ > kPlaneShift) {
     throw InputError("topology: " + std::to_string(topology.paths_per_plane()) +
                      " paths per plane do not fit into the 16 bits of an EV");
   }
 }
 
-wire::Usid Routing::usid_of(const Node& node) const {
+wire::Usid Routing::usid_of(const Node& node, unsigned cable) const {
+  const unsigned cables = topology_->cables();
   switch (node.kind) {
     case NodeKind::kHost:
       return usid(plan_.host_port, topology_->place_at_t0(node.index));
     case NodeKind::kT0:
-      return usid(plan_.t0, node.index);
+      return usid(plan_.t0, node.index * cables + cable);
     case NodeKind::kT1:
-      return usid(plan_.t1, node.index);
+      return usid(plan_.t1, node.index * cables + cable);
     case NodeKind::kT2:
       return usid(plan_.t2, node.index);
   }
   return wire::kNoUsid;
+}
+
+unsigned Routing::usids_of(NodeKind kind) const {
+  return kind == NodeKind::kT0 || kind == NodeKind::kT1 ? topology_->cables() : 1;
+}
+
+bool Routing::owns(const Node& node, wire::Usid usid) const {
+  return static_cast<unsigned>(usid) - static_cast<unsigned>(usid_of(node)) < usids_of(node.kind);
 }
 
 wire::UsidBlock Routing::block_of(unsigned plane) const {
@@ -86,18 +98,18 @@ wire::UsidBlock Routing::block_of(unsigned plane) const {
 }
 
 std::uint32_t Routing::entropy_of(const Path& path) const {
-  return (std::uint32_t{path.plane} + 1) << kPlaneShift | std::uint32_t{path.t2} << t1_bits_ |
-         path.t1;
+  return (std::uint32_t{path.plane} + 1) << kPlaneShift | std::uint32_t{path.t2} << up_bits_ |
+         path.up;
 }
 
 bool Routing::path_of(std::uint32_t entropy, Path& path) const {
   const std::uint32_t plane = (entropy >> kPlaneShift) - 1;
   const std::uint32_t ways = entropy & 0xFFFF;
-  const std::uint32_t t1 = ways & ((1U << t1_bits_) - 1);
-  const std::uint32_t t2 = ways >> t1_bits_;
-  if (plane >= topology_->planes() || t1 >= topology_->t1_per_pod()) return false;
+  const std::uint32_t up = ways & ((1U << up_bits_) - 1);
+  const std::uint32_t t2 = ways >> up_bits_;
+  if (plane >= topology_->planes() || up >= topology_->uplinks_per_t0()) return false;
   if (t2 != 0 && t2 >= topology_->t2_per_group()) return false;
-  path = {static_cast<std::uint8_t>(plane), static_cast<std::uint16_t>(t1),
+  path = {static_cast<std::uint8_t>(plane), static_cast<std::uint16_t>(up),
           static_cast<std::uint16_t>(t2)};
   return true;
 }
@@ -106,15 +118,21 @@ UsidList Routing::usids(unsigned source, unsigned destination, const Path& path)
   const Topology& t = *topology_;
   const unsigned from = t.t0_of(source);
   const unsigned to = t.t0_of(destination);
+  const unsigned in_pod = t.t1_of_uplink(path.up);
+  const unsigned cable = t.cable_of_uplink(path.up);
   const wire::Usid host = usid(plan_.host_port, t.place_at_t0(destination));
-  if (from == to) return {usid(plan_.t0, from), host};
-  const unsigned up_t1 = t.pod_of_t0(from) * t.t1_per_pod() + path.t1;
-  if (t.pod_of_t0(from) == t.pod_of_t0(to))
-    return {usid(plan_.t0, from), usid(plan_.t1, up_t1), usid(plan_.t0, to), host};
-  const unsigned down_t1 = t.pod_of_t0(to) * t.t1_per_pod() + path.t1;
-  const unsigned t2 = path.t1 * t.t2_per_group() + path.t2;
-  return {usid(plan_.t0, from),    usid(plan_.t1, up_t1), usid(plan_.t2, t2),
-          usid(plan_.t1, down_t1), usid(plan_.t0, to),    host};
+  const auto t0 = [&](unsigned n, unsigned k) {
+    return usid_of({NodeKind::kT0, path.plane, n}, k);
+  };
+  const auto t1 = [&](unsigned pod) {
+    return usid_of({NodeKind::kT1, path.plane, pod * t.t1_per_pod() + in_pod}, cable);
+  };
+  if (from == to) return {t0(from, 0), host};
+  const unsigned up_pod = t.pod_of_t0(from);
+  const unsigned down_pod = t.pod_of_t0(to);
+  if (up_pod == down_pod) return {t0(from, 0), t1(up_pod), t0(to, cable), host};
+  const wire::Usid t2 = usid(plan_.t2, in_pod * t.t2_per_group() + path.t2);
+  return {t0(from, 0), t1(up_pod), t2, t1(down_pod), t0(to, cable), host};
 }
 
 wire::IpAddress Routing::carrier(unsigned source, unsigned destination, const Path& path) const {
@@ -132,8 +150,8 @@ bool Routing::read_carrier(const wire::IpAddress& carrier, unsigned& source_t0,
   const unsigned count = wire::usid_count(carrier);
   if (count != 2 && count != 4 && count != 6) return false;
   const auto usid = [&carrier](unsigned position) { return wire::usid_at(carrier, position); };
-  const unsigned from = device(plan_.t0, usid(0));
-  const unsigned to = device(plan_.t0, usid(count - 2));
+  const unsigned from = device(plan_.t0, usid(0)) / t.cables();
+  const unsigned to = device(plan_.t0, usid(count - 2)) / t.cables();
   const unsigned place = device(plan_.host_port, usid(count - 1));
   if (from >= t.spec().t0 || to >= t.spec().t0 || place >= t.hosts_per_t0()) return false;
 
@@ -142,7 +160,7 @@ bool Routing::read_carrier(const wire::IpAddress& carrier, unsigned& source_t0,
   candidate.plane = static_cast<std::uint8_t>(static_cast<std::uint32_t>(carrier_block(carrier)) -
                                               plan_.first_block);
   if (count > 2)
-    candidate.t1 = static_cast<std::uint16_t>(device(plan_.t1, usid(1)) % t.t1_per_pod());
+    candidate.up = static_cast<std::uint16_t>(device(plan_.t1, usid(1)) % t.uplinks_per_t0());
   if (count > 4 && t.three_tier())
     candidate.t2 = static_cast<std::uint16_t>(device(plan_.t2, usid(2)) % t.t2_per_group());
   const unsigned to_host = to * t.hosts_per_t0() + place;
@@ -162,12 +180,13 @@ Routing::LinkList Routing::links(unsigned source, unsigned destination, const Pa
   const LinkId first = t.host_up(plane, source);
   const LinkId last = t.host_down(plane, destination);
   if (from == to) return {{first, last}, 2};
-  const LinkId up = t.t0_up(plane, from, path.t1);
-  const unsigned down_t1 = t.pod_of_t0(to) * t.t1_per_pod() + path.t1;
-  const LinkId down = t.t1_down(plane, down_t1, to % t.t0_per_pod());
+  const LinkId up = t.t0_up(plane, from, path.up);
+  const unsigned in_pod = t.t1_of_uplink(path.up);
+  const unsigned down_t1 = t.pod_of_t0(to) * t.t1_per_pod() + in_pod;
+  const LinkId down = t.t1_down(plane, down_t1, to % t.t0_per_pod(), t.cable_of_uplink(path.up));
   if (t.pod_of_t0(from) == t.pod_of_t0(to)) return {{first, up, down, last}, 4};
-  const unsigned up_t1 = t.pod_of_t0(from) * t.t1_per_pod() + path.t1;
-  const unsigned t2 = path.t1 * t.t2_per_group() + path.t2;
+  const unsigned up_t1 = t.pod_of_t0(from) * t.t1_per_pod() + in_pod;
+  const unsigned t2 = in_pod * t.t2_per_group() + path.t2;
   return {{first, up, t.t1_up(plane, up_t1, path.t2), t.t2_down(plane, t2, t.pod_of_t0(to)), down,
            last},
           6};
@@ -179,19 +198,20 @@ LinkId Routing::next_by_usid(const Node& at, wire::Usid active, wire::Usid next)
     case NodeKind::kHost:
       return kNoLink;
     case NodeKind::kT0: {
-      if (device(plan_.t0, active) != at.index) return kNoLink;
+      if (!owns(at, active)) return kNoLink;
       const unsigned place = device(plan_.host_port, next);
       if (place < t.hosts_per_t0())
         return t.host_down(at.plane, at.index * t.hosts_per_t0() + place);
       const unsigned first_t1 = t.three_tier() ? t.pod_of_t0(at.index) * t.t1_per_pod() : 0;
-      const unsigned t1 = device(plan_.t1, next) - first_t1;
-      return t1 < t.t1_per_pod() ? t.t0_up(at.plane, at.index, t1) : kNoLink;
+      const unsigned up = device(plan_.t1, next) - first_t1 * t.cables();
+      return up < t.uplinks_per_t0() ? t.t0_up(at.plane, at.index, up) : kNoLink;
     }
     case NodeKind::kT1: {
-      if (device(plan_.t1, active) != at.index) return kNoLink;
+      if (!owns(at, active)) return kNoLink;
       const unsigned pod = t.three_tier() ? at.index / t.t1_per_pod() : 0;
-      const unsigned t0 = device(plan_.t0, next) - pod * t.t0_per_pod();
-      if (t0 < t.t0_per_pod()) return t.t1_down(at.plane, at.index, t0);
+      const unsigned down = device(plan_.t0, next) - pod * t.t0_per_pod() * t.cables();
+      if (down < t.t0_per_pod() * t.cables())
+        return t.t1_down(at.plane, at.index, 0, down);  // counted through, from the first T0 on
       const unsigned group = at.index - pod * t.t1_per_pod();
       const unsigned t2 = device(plan_.t2, next) - group * t.t2_per_group();
       return t2 < t.t2_per_group() ? t.t1_up(at.plane, at.index, t2) : kNoLink;
@@ -208,7 +228,7 @@ LinkId Routing::next_by_usid(const Node& at, wire::Usid active, wire::Usid next)
   return kNoLink;
 }
 
-LinkId Routing::down_link(const Node& at, unsigned destination) const {
+LinkId Routing::down_link(const Node& at, unsigned destination, unsigned cable) const {
   const Topology& t = *topology_;
   const unsigned t0 = t.t0_of(destination);
   switch (at.kind) {
@@ -218,7 +238,7 @@ LinkId Routing::down_link(const Node& at, unsigned destination) const {
       return t0 == at.index ? t.host_down(at.plane, destination) : kNoLink;
     case NodeKind::kT1:
       return t.pod_of_t0(t0) == at.index / t.t1_per_pod()
-                 ? t.t1_down(at.plane, at.index, t0 % t.t0_per_pod())
+                 ? t.t1_down(at.plane, at.index, t0 % t.t0_per_pod(), cable)
                  : kNoLink;
     case NodeKind::kT2:
       return t.t2_down(at.plane, at.index, t.pod_of_t0(t0));
@@ -228,25 +248,32 @@ LinkId Routing::down_link(const Node& at, unsigned destination) const {
 
 LinkId Routing::next_by_structured_ev(const Node& at, unsigned destination,
                                       std::uint32_t entropy) const {
-  const LinkId down = down_link(at, destination);
-  if (down != kNoLink || at.kind == NodeKind::kHost) return down;
   const Topology& t = *topology_;
   const std::uint32_t ways = entropy & 0xFFFF;
-  if (at.kind == NodeKind::kT0) {
-    const unsigned t1 = ways & ((1U << t1_bits_) - 1);
-    return t1 < t.t1_per_pod() ? t.t0_up(at.plane, at.index, t1) : kNoLink;
-  }
-  const unsigned t2 = ways >> t1_bits_;
+  const unsigned up = ways & ((1U << up_bits_) - 1);
+  const LinkId down = down_link(at, destination, t.cable_of_uplink(up));
+  if (down != kNoLink || at.kind == NodeKind::kHost) return down;
+  if (at.kind == NodeKind::kT0)
+    return up < t.uplinks_per_t0() ? t.t0_up(at.plane, at.index, up) : kNoLink;
+  const unsigned t2 = ways >> up_bits_;
   return t2 < t.t2_per_group() ? t.t1_up(at.plane, at.index, t2) : kNoLink;
 }
 
 LinkId Routing::next_by_hash(const Node& at, unsigned source, unsigned destination,
                              std::uint32_t entropy) const {
-  const LinkId down = down_link(at, destination);
-  if (down != kNoLink || at.kind == NodeKind::kHost) return down;
   const Topology& t = *topology_;
+  // A T1 goes on through the cable of the number by which the packet came, so that Path can say it.
+  unsigned cable = 0;
+  if (at.kind == NodeKind::kT1 && t.cables() > 1) {
+    const Node first{NodeKind::kT0, at.plane, t.t0_of(source)};
+    const unsigned up = choose(hash(first, source, destination, entropy), t.uplinks_per_t0());
+    cable = t.cable_of_uplink(up);
+  }
+  const LinkId down = down_link(at, destination, cable);
+  if (down != kNoLink || at.kind == NodeKind::kHost) return down;
   const std::uint32_t random = hash(at, source, destination, entropy);
-  if (at.kind == NodeKind::kT0) return t.t0_up(at.plane, at.index, choose(random, t.t1_per_pod()));
+  if (at.kind == NodeKind::kT0)
+    return t.t0_up(at.plane, at.index, choose(random, t.uplinks_per_t0()));
   return t.t1_up(at.plane, at.index, choose(random, t.t2_per_group()));
 }
 
@@ -254,8 +281,8 @@ std::vector<Route> Routing::table(const Node& at) const {
   const Topology& t = *topology_;
   std::vector<Route> routes;
   const auto add = [&](LinkId link) {
-    const Node next = t.describe(link).to;
-    routes.push_back({usid_of(next), link, next});
+    const Link described = t.describe(link);
+    routes.push_back({usid_of(described.to, described.cable), link, described.to});
   };
   switch (at.kind) {
     case NodeKind::kHost:
@@ -263,12 +290,13 @@ std::vector<Route> Routing::table(const Node& at) const {
     case NodeKind::kT0:
       for (unsigned place = 0; place < t.hosts_per_t0(); ++place)
         add(t.host_down(at.plane, at.index * t.hosts_per_t0() + place));
-      for (unsigned t1 = 0; t1 < t.t1_per_pod(); ++t1)
-        add(t.t0_up(at.plane, at.index, t1));
+      for (unsigned up = 0; up < t.uplinks_per_t0(); ++up)
+        add(t.t0_up(at.plane, at.index, up));
       break;
     case NodeKind::kT1:
       for (unsigned t0 = 0; t0 < t.t0_per_pod(); ++t0)
-        add(t.t1_down(at.plane, at.index, t0));
+        for (unsigned cable = 0; cable < t.cables(); ++cable)
+          add(t.t1_down(at.plane, at.index, t0, cable));
       for (unsigned t2 = 0; t2 < t.t2_per_group(); ++t2)
         add(t.t1_up(at.plane, at.index, t2));
       break;
@@ -278,6 +306,26 @@ std::vector<Route> Routing::table(const Node& at) const {
       break;
   }
   return routes;
+}
+
+unsigned Routing::port_of(LinkId link) const {
+  const Topology& t = *topology_;
+  const Link l = t.describe(link);
+  const unsigned to = l.to.index;
+  switch (l.from.kind) {
+    case NodeKind::kHost:
+      return l.from.plane;
+    case NodeKind::kT0:
+      return l.to.kind == NodeKind::kHost
+                 ? t.place_at_t0(to)
+                 : t.hosts_per_t0() + to % t.t1_per_pod() * t.cables() + l.cable;
+    case NodeKind::kT1:
+      return l.to.kind == NodeKind::kT0 ? to % t.t0_per_pod() * t.cables() + l.cable
+                                        : t.t0_per_pod() * t.cables() + to % t.t2_per_group();
+    case NodeKind::kT2:
+      return to / t.t1_per_pod();
+  }
+  return 0;
 }
 
 namespace {

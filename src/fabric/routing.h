@@ -38,12 +38,17 @@ class Routing {
   const Topology& topology() const { return *topology_; }
   const wire::UsidPlan& plan() const { return plan_; }
 
-  // Numbers of devices. A host-port uSID is local to its T0.
-  wire::Usid usid_of(const Node& node) const;
+  // Numbers of devices. A host-port uSID is local to its T0. Where there are several cables between
+  // a T0 and a T1, each of the two has a uSID for every one of them, by which the other reaches it
+  // through that cable, and answers to all.
+  wire::Usid usid_of(const Node& node, unsigned cable = 0) const;
+  unsigned usids_of(NodeKind kind) const;  // of one device
+  bool owns(const Node& node, wire::Usid usid) const;
   wire::UsidBlock block_of(unsigned plane) const;
 
-  // Paths and entropy values. The low bits of an EV hold the T1, the next ones the T2, the high
-  // half the plane counted from 1; the same EV means the same way to every destination.
+  // Paths and entropy values. The low bits of an EV hold the uplink of the T0 (the T1, where there
+  // is one cable to each), the next ones the T2, the high half the plane counted from 1; the same
+  // EV means the same way to every destination.
   std::uint32_t entropy_of(const Path& path) const;
   // False when no path has this entropy value.
   bool path_of(std::uint32_t entropy, Path& path) const;
@@ -71,14 +76,17 @@ class Routing {
 
   // The whole static table of a switch, one /48 per neighbour.
   std::vector<Route> table(const Node& at) const;
+  // The place in that table, and so the port of the switch, through which a link leaves.
+  unsigned port_of(LinkId link) const;
 
  private:
-  // The only way down to a host, kNoLink where the way leads up first.
-  LinkId down_link(const Node& at, unsigned destination) const;
+  // The way down to a host, through that cable of a T1 to the T0; kNoLink where the way leads up
+  // first.
+  LinkId down_link(const Node& at, unsigned destination, unsigned cable) const;
 
   const Topology* topology_;
   wire::UsidPlan plan_;
-  unsigned t1_bits_ = 0;  // of an EV
+  unsigned up_bits_ = 0;  // of an EV
   unsigned t2_bits_ = 0;
 };
 

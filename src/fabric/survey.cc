@@ -12,7 +12,7 @@ namespace mrc::fabric {
 
 bool same_shape(const TopologySpec& a, const TopologySpec& b) {
   const auto shape = [](const TopologySpec& spec) {
-    return std::tuple(spec.planes, spec.hosts, spec.t0, spec.t1, spec.pods, spec.t2);
+    return std::tuple(spec.planes, spec.hosts, spec.t0, spec.t1, spec.pods, spec.t2, spec.cables);
   };
   return shape(a) == shape(b);
 }
@@ -20,7 +20,7 @@ bool same_shape(const TopologySpec& a, const TopologySpec& b) {
 Survey survey(const std::vector<HostResults>& results) {
   if (results.empty()) throw InputError("no results");
   const auto key = [](const Loop& loop) {
-    return std::tuple(loop.host, loop.path.plane, loop.turn, loop.path.t1, loop.path.t2);
+    return std::tuple(loop.host, loop.path.plane, loop.turn, loop.path.up, loop.path.t2);
   };
   std::map<decltype(key({})), LoopResult> sums;
   Survey survey;
@@ -69,18 +69,24 @@ Survey SurveyWindow::survey() const {
   return all;
 }
 
+// The look during which a cable is cut sees half of its probes come back ("loses 66 %"), the next
+// one none: that it is down is news then.
+ChangeTracker::Severity ChangeTracker::severity_of(const Finding& finding) {
+  if (finding.silent()) return Severity::kSilent;
+  return finding.down() ? Severity::kDown : Severity::kLossy;
+}
+
 News ChangeTracker::update(const Diagnosis& diagnosis) {
   News news;
-  std::map<std::string, bool> now;
+  std::map<std::string, Severity> now;
   for (const Finding& finding : diagnosis.findings) {
     const std::string name = part_name(finding.part);
-    now[name] = finding.down();
+    const Severity severity = now[name] = severity_of(finding);
     const auto before = known_.find(name);
     // One that comes back is lossy for as long as the window reaches back: no news.
-    if (before == known_.end() || (finding.down() && !before->second))
-      news.faults.push_back(finding);
+    if (before == known_.end() || severity > before->second) news.faults.push_back(finding);
   }
-  for (const auto& [name, down] : known_)
+  for (const auto& [name, severity] : known_)
     if (!now.contains(name)) news.healed.push_back(name);
   known_ = std::move(now);
   return news;

@@ -59,7 +59,7 @@ class SurveyWindow {
 
 // What a look tells that those before it did not.
 struct News {
-  std::vector<Finding> faults;      // new ones, and lossy ones that went down
+  std::vector<Finding> faults;      // new ones, and those that got worse
   std::vector<std::string> healed;  // names of parts
 };
 
@@ -68,7 +68,10 @@ class ChangeTracker {
   News update(const Diagnosis& diagnosis);
 
  private:
-  std::map<std::string, bool> known_;  // parts at fault by name, and whether they are down
+  enum class Severity { kLossy, kDown, kSilent };
+  static Severity severity_of(const Finding& finding);
+
+  std::map<std::string, Severity> known_;  // parts at fault by name
 };
 
 }  // namespace mrc::fabric

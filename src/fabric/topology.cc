@@ -1,5 +1,6 @@
 #include "fabric/topology.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
@@ -37,8 +38,8 @@ Topology::Topology(const TopologySpec& spec) : spec_(spec) {
   t1_per_pod_ = spec_.t1 / spec_.pods;
   t2_per_group_ = spec_.t2 / t1_per_pod_;
   t0_up_ = 2 * spec_.hosts;
-  t1_down_ = t0_up_ + spec_.t0 * t1_per_pod_;
-  t1_up_ = t1_down_ + spec_.t1 * t0_per_pod_;
+  t1_down_ = t0_up_ + spec_.t0 * uplinks_per_t0();
+  t1_up_ = t1_down_ + spec_.t1 * t0_per_pod_ * spec_.cables;
   t2_down_ = t1_up_ + spec_.t1 * t2_per_group_;
   links_per_plane_ = t2_down_ + spec_.t2 * (three_tier() ? spec_.pods : 0);
 }
@@ -50,6 +51,9 @@ void Topology::check() const {
   require(s.hosts >= 1, "at least one host is needed");
   require(s.t0 >= 1, "at least one T0 switch is needed");
   require(s.t1 >= 1, "at least one T1 switch is needed");
+  require(s.cables >= 1 && s.cables <= 65'536,
+          "cables must be 1 to 65536, not " + number(s.cables));
+  require(s.cables == 1 || s.t2 == 0, "several cables between two switches need two tiers");
   require(s.hosts % s.t0 == 0,
           number(s.hosts) + " hosts cannot be spread evenly over " + number(s.t0) + " T0 switches");
   require(s.pods >= 1, "at least one pod is needed");
@@ -66,8 +70,10 @@ void Topology::check() const {
     require(link.delay_ps >= 1 && link.delay_ps <= 1'000'000'000'000,
             "a link delay must be between 1 ps and 1 s");
   }
+  const std::uint64_t pairs = std::uint64_t{s.t0} * s.t1 / s.pods;
+  require(pairs < 0x4000'0000, "too many links");
   const std::uint64_t cables =
-      std::uint64_t{s.hosts} + std::uint64_t{s.t0} * s.t1 / s.pods + std::uint64_t{s.t2} * s.pods;
+      std::uint64_t{s.hosts} + pairs * s.cables + std::uint64_t{s.t2} * s.pods;
   require(2 * cables * s.planes < 0x4000'0000, "too many links");
 }
 
@@ -96,15 +102,18 @@ Link Topology::describe(LinkId id) const {
   }
   if (n < t1_down_) {
     n -= t0_up_;
-    const std::uint32_t t0 = n / t1_per_pod_;
-    const std::uint32_t t1 = pod_of_t0(t0) * t1_per_pod_ + n % t1_per_pod_;
-    return {node(NodeKind::kT0, t0), node(NodeKind::kT1, t1), LinkTier::kT0T1};
+    const std::uint32_t t0 = n / uplinks_per_t0();
+    const std::uint32_t up = n % uplinks_per_t0();
+    const std::uint32_t t1 = pod_of_t0(t0) * t1_per_pod_ + t1_of_uplink(up);
+    return {node(NodeKind::kT0, t0), node(NodeKind::kT1, t1), LinkTier::kT0T1, cable_of_uplink(up)};
   }
   if (n < t1_up_) {
     n -= t1_down_;
+    const std::uint32_t cable = n % spec_.cables;
+    n /= spec_.cables;
     const std::uint32_t t1 = n / t0_per_pod_;
     const std::uint32_t t0 = t1 / t1_per_pod_ * t0_per_pod_ + n % t0_per_pod_;
-    return {node(NodeKind::kT1, t1), node(NodeKind::kT0, t0), LinkTier::kT0T1};
+    return {node(NodeKind::kT1, t1), node(NodeKind::kT0, t0), LinkTier::kT0T1, cable};
   }
   if (n < t2_down_) {
     n -= t1_up_;
@@ -120,10 +129,10 @@ Link Topology::describe(LinkId id) const {
 
 LinkId Topology::reverse(LinkId id) const {
   const Link l = describe(id);
-  return find(l.to, l.from);
+  return find(l.to, l.from, l.cable);
 }
 
-LinkId Topology::find(const Node& from, const Node& to) const {
+LinkId Topology::find(const Node& from, const Node& to, unsigned cable) const {
   using enum NodeKind;
   if (from.plane != to.plane || from.plane >= spec_.planes) return kNoLink;
   const unsigned plane = from.plane;
@@ -132,17 +141,20 @@ LinkId Topology::find(const Node& from, const Node& to) const {
     return n.index < count[static_cast<unsigned>(n.kind)];
   };
   if (!exists(from) || !exists(to)) return kNoLink;
+  const bool may_be_several =
+      std::min(from.kind, to.kind) == kT0 && std::max(from.kind, to.kind) == kT1;
+  if (cable >= (may_be_several ? spec_.cables : 1)) return kNoLink;
   if (from.kind == kHost && to.kind == kT0)
     return t0_of(from.index) == to.index ? host_up(plane, from.index) : kNoLink;
   if (from.kind == kT0 && to.kind == kHost)
     return t0_of(to.index) == from.index ? host_down(plane, to.index) : kNoLink;
   if (from.kind == kT0 && to.kind == kT1)
     return pod_of_t0(from.index) == to.index / t1_per_pod_
-               ? t0_up(plane, from.index, to.index % t1_per_pod_)
+               ? t0_up(plane, from.index, to.index % t1_per_pod_ * spec_.cables + cable)
                : kNoLink;
   if (from.kind == kT1 && to.kind == kT0)
     return pod_of_t0(to.index) == from.index / t1_per_pod_
-               ? t1_down(plane, from.index, to.index % t0_per_pod_)
+               ? t1_down(plane, from.index, to.index % t0_per_pod_, cable)
                : kNoLink;
   if (from.kind == kT1 && to.kind == kT2)
     return to.index / t2_per_group_ == from.index % t1_per_pod_
@@ -166,7 +178,7 @@ unsigned Topology::longest_hops() const {
 }
 
 unsigned Topology::paths_per_plane() const {
-  return t1_per_pod_ * (three_tier() ? t2_per_group_ : 1);
+  return uplinks_per_t0() * (three_tier() ? t2_per_group_ : 1);
 }
 
 std::vector<Node> all_switches(const Topology& topology) {
@@ -191,8 +203,10 @@ std::string node_name(const Node& node) {
 
 std::string link_name(const Topology& topology, LinkId id) {
   const Link l = topology.describe(id);
+  const bool several = l.tier == LinkTier::kT0T1 && topology.cables() > 1;
   return std::string(node_kind_name(l.from.kind)) + ":" + number(l.from.index) + ">" +
-         node_name(l.to);
+         node_kind_name(l.to.kind) + ":" + number(l.to.index) +
+         (several ? "/cable:" + number(l.cable) : "") + "/plane:" + number(l.to.plane);
 }
 
 }  // namespace mrc::fabric

@@ -19,6 +19,7 @@ constexpr std::array kCountKeys{
     TopologyKey<unsigned>{"t1", &Options::t1, "T1 switches in a plane"},
     TopologyKey<unsigned>{"pods", &Options::pods, "Pods of a fabric with three tiers"},
     TopologyKey<unsigned>{"t2", &Options::t2, "T2 switches in a plane, 0 for two tiers"},
+    TopologyKey<unsigned>{"cables", &Options::cables, "Cables between a T0 and a T1"},
 };
 constexpr std::array kNumberKeys{
     TopologyKey<double>{"gbps", &Options::gbps, "Rate of all links in Gb/s"},
@@ -78,6 +79,7 @@ void set_counts(const Options& options, TopologySpec& spec) {
   spec.t1 = options.t1.value_or(spec.t1);
   spec.pods = options.pods.value_or(spec.pods);
   spec.t2 = options.t2.value_or(spec.t2);
+  spec.cables = options.cables.value_or(spec.cables);
   if (!options.hosts_per_t0) return;
   const unsigned per_t0 = *options.hosts_per_t0;
   if (options.t0 && options.hosts) fail("give two of hosts, t0 and hosts_per_t0, not all three");
@@ -100,7 +102,8 @@ void oversubscribe(const Options& options, TopologySpec& spec) {
   const double ratio = *options.oversubscription;
   if (options.t1 && options.uplink_gbps)
     fail("give two of t1, uplink_gbps and oversubscription, not all three");
-  if (spec.t0 == 0 || spec.pods == 0 || spec.hosts % spec.t0 != 0) return;  // refused later
+  if (spec.t0 == 0 || spec.pods == 0 || spec.cables == 0 || spec.hosts % spec.t0 != 0)
+    return;  // refused later
   const unsigned hosts_per_t0 = spec.hosts / spec.t0;
   const double uplink_bps =
       hosts_per_t0 * static_cast<double>(spec.host_link.bits_per_second) / ratio;
@@ -108,14 +111,15 @@ void oversubscribe(const Options& options, TopologySpec& spec) {
     const unsigned t1_per_pod = spec.t1 / spec.pods;
     if (t1_per_pod == 0) return;
     spec.t0_t1_link.bits_per_second =
-        static_cast<std::uint64_t>(std::llround(uplink_bps / t1_per_pod));
+        static_cast<std::uint64_t>(std::llround(uplink_bps / t1_per_pod / spec.cables));
     return;
   }
-  const double uplinks = uplink_bps / static_cast<double>(spec.t0_t1_link.bits_per_second);
+  const double uplinks =
+      uplink_bps / static_cast<double>(spec.t0_t1_link.bits_per_second) / spec.cables;
   const double whole = std::round(uplinks);
   if (whole < 1 || whole > 65'536 || std::fabs(uplinks - whole) > 1e-6) {
     fail("this oversubscription makes " + std::to_string(uplinks) +
-         " uplinks of a T0, which is no whole number up to 65536");
+         " T1s in a pod, which is no whole number up to 65536");
   }
   spec.t1 = static_cast<unsigned>(whole) * spec.pods;
 }

@@ -17,6 +17,7 @@ struct TopologyOptions {
   std::optional<unsigned> t1;
   std::optional<unsigned> pods;
   std::optional<unsigned> t2;
+  std::optional<unsigned> cables;
   std::optional<double> gbps;              // of all links
   std::optional<double> uplink_gbps;       // above T0
   std::optional<double> core_gbps;         // between T1 and T2

@@ -31,8 +31,10 @@ class CaptureFile {
   CaptureFile& operator=(const CaptureFile&) = delete;
 
   void add(LinkId link, Picoseconds at, std::span<const std::byte> frame);
-  void flush() { out_.flush(); }
-  std::uint64_t frames() const { return frames_; }
+  void flush();
+  // Writes what is left. InputError when something could not be written, or was left out since the
+  // file has reached its limit.
+  std::uint64_t finish();
 
  private:
   bool full() const { return bytes_ >= options_.max_bytes; }
@@ -43,6 +45,8 @@ class CaptureFile {
   std::map<LinkId, std::uint32_t> interfaces_;
   std::uint64_t frames_ = 0;
   std::uint64_t bytes_ = 0;
+  std::uint64_t left_out_ = 0;
+  int error_ = 0;  // of the first write that failed; none after it
 };
 
 // What leaves on links of a network of ours.
@@ -58,7 +62,7 @@ class Capture final : public Tap {
     file_.add(link, at, frame);
   }
   void flush() { file_.flush(); }
-  std::uint64_t frames() const { return file_.frames(); }
+  std::uint64_t finish() { return file_.finish(); }
 
  private:
   Network* network_;

@@ -94,9 +94,9 @@ CaptureId Cluster::start_capture(const std::string& target, const CaptureOptions
 std::uint64_t Cluster::stop_capture(CaptureId id) {
   const auto found = captures_.find(id);
   if (found == captures_.end()) return 0;
-  const std::uint64_t frames = found->second->frames();
+  const auto capture = std::move(found->second);
   captures_.erase(found);
-  return frames;
+  return capture->finish();
 }
 
 }  // namespace mrc::lab

@@ -43,6 +43,8 @@ class Cluster final : public Testbed {
 
   LinkCounters counters(LinkId link) const override { return network_.counters(link); }
   std::string condition(LinkId link) const override { return network_.condition_in_words(link); }
+  fabric::LinkCondition faults_of(LinkId link) const override { return network_.condition(link); }
+  std::uint64_t queued_bytes(LinkId link) const override { return network_.queued_bytes(link); }
   std::optional<Picoseconds> offered_after(LinkId link) const override {
     return network_.offered_after(link);
   }

@@ -19,7 +19,10 @@ constexpr std::size_t kMaxReply = 131'072;
 constexpr std::size_t kMaxClients = 1'024;
 constexpr std::uint64_t kListenerTag = std::uint64_t{1} << 32;
 constexpr int kBacklog = 64;
-constexpr int kPatienceS = 5;  // of a client with a lab that does not answer
+// Of a client with a lab that does not answer: it says so after the first of these, and gives up
+// after all.
+constexpr int kSlowS = 2;
+constexpr int kSlowTimes = 15;
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
@@ -122,7 +125,7 @@ bool ControlClient::connect(const std::string& path) {
   os::Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket.valid() || !make_address(path, address)) return false;
   if (::connect(socket.get(), untyped(address), sizeof(address)) != 0) return false;
-  const timeval patience{.tv_sec = kPatienceS, .tv_usec = 0};
+  const timeval patience{.tv_sec = kSlowS, .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   socket_ = std::move(socket);
@@ -138,10 +141,15 @@ Reply ControlClient::ask(std::span<const std::string> words) {
   if (::send(socket_.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return gone;
   std::string answer(kMaxReply, '\0');
   ssize_t got = 0;
-  do {
-    got = ::recv(socket_.get(), answer.data(), answer.size(), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == EAGAIN) return {.ok = false, .text = "the lab does not answer"};
+  bool silent = true;
+  for (int waits = 0; silent && waits < kSlowTimes; ++waits) {
+    do {
+      got = ::recv(socket_.get(), answer.data(), answer.size(), 0);
+    } while (got < 0 && errno == EINTR);
+    silent = got < 0 && errno == EAGAIN;
+    if (silent && waits == 0 && slow_) slow_();
+  }
+  if (silent) return {.ok = false, .text = "the lab does not answer"};
   if (got <= 0) return gone;
   return {.ok = answer[0] == '+', .text = answer.substr(1, static_cast<std::size_t>(got) - 1)};
 }

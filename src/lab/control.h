@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "os/descriptor.h"
@@ -54,14 +55,18 @@ class ControlClient {
  public:
   // False when nobody answers there.
   bool connect(const std::string& path);
-  // Not ok with a text of its own when the lab goes away meanwhile.
+  // Not ok with a text of its own when the lab goes away meanwhile, or says nothing for half a
+  // minute: one that has 2 % of a processor, beside others' work, needs more than 5 s.
   Reply ask(std::span<const std::string> words);
   Reply ask(const std::vector<std::string>& words) { return ask(std::span(words)); }
+  // Called when an answer takes longer than two seconds.
+  void when_slow(std::function<void()> tell) { slow_ = std::move(tell); }
   // Becomes readable when the lab goes away.
   int descriptor() const { return socket_.get(); }
 
  private:
   os::Descriptor socket_;
+  std::function<void()> slow_;
 };
 
 }  // namespace mrc::lab

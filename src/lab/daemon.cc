@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/one_line.h"
-#include "fabric/quantity.h"
+#include "base/quantity.h"
 #include "lab/host_config.h"
 #include "lab/kernel_testbed.h"
 
@@ -23,6 +23,8 @@ namespace {
 constexpr unsigned long kTimerSlackNs = 1'000;
 constexpr int kNice = -15;
 constexpr Picoseconds kPicosecondsPerSecond = 1'000'000'000'000;
+// A reply of the control socket has twice the room.
+constexpr std::size_t kMaxLinksAnswer = 65'536;
 constexpr Picoseconds kLongestSleepPs = kPicosecondsPerSecond;
 
 std::unique_ptr<Testbed> make_testbed(ClusterOptions options, const Directory& directory) {
@@ -101,14 +103,19 @@ Reply Daemon::execute(ClientId client, const std::vector<std::string>& words) {
     testbed_->add_fault(argument);
     return done();
   }
+  if (verb == "links") {
+    const auto from = parse_number(argument);
+    if (!from) return refused("'" + argument + "' is no number of a link");
+    return done(links(*from));
+  }
   if (verb == "heal") return done(std::to_string(testbed_->heal(argument)));
   if (verb == "capture") return capture(client, words);
   if (verb == "frames") {
     const auto found = captures_.find(client);
     if (found == captures_.end()) return refused("there is no capture");
-    const std::uint64_t frames = testbed_->stop_capture(found->second);
+    const CaptureId id = found->second;
     captures_.erase(found);
-    return done(std::to_string(frames));
+    return done(std::to_string(testbed_->stop_capture(id)));
   }
   if (verb == "hold") return hold(client, words);
   if (verb == "down") {
@@ -121,7 +128,7 @@ Reply Daemon::execute(ClientId client, const std::vector<std::string>& words) {
 Reply Daemon::capture(ClientId client, const std::vector<std::string>& words) {
   if (words.size() != 4) return refused("capture wants a link, a file and a length");
   if (captures_.contains(client)) return refused("one capture at a time for each connection");
-  const auto snap = fabric::parse_number(words[3]);
+  const auto snap = parse_number(words[3]);
   if (!snap) return refused("'" + words[3] + "' is no number of bytes");
   captures_[client] = testbed_->start_capture(words[1], {.file = words[2], .snap_bytes = *snap});
   return done();
@@ -129,7 +136,7 @@ Reply Daemon::capture(ClientId client, const std::vector<std::string>& words) {
 
 Reply Daemon::hold(ClientId client, const std::vector<std::string>& words) {
   if (words.size() != 4) return refused("hold wants a host, a process and a command");
-  const auto host = fabric::parse_number(words[1]);
+  const auto host = parse_number(words[1]);
   if (!host || *host >= testbed_->topology().hosts()) {
     return refused(fmt::format("there is no host {}; this lab has hosts 0 to {}", words[1],
                                testbed_->topology().hosts() - 1));
@@ -142,8 +149,13 @@ Reply Daemon::hold(ClientId client, const std::vector<std::string>& words) {
 void Daemon::forget(ClientId client) {
   programs_.erase(client);
   if (const auto found = captures_.find(client); found != captures_.end()) {
-    testbed_->stop_capture(found->second);
+    const CaptureId id = found->second;
     captures_.erase(found);
+    try {
+      testbed_->stop_capture(id);
+    } catch (const std::runtime_error&) {
+      // Whoever would be told that the file is not whole has gone.
+    }
   }
 }
 
@@ -153,13 +165,53 @@ std::string Daemon::status() {
   const fabric::TopologySpec& spec = t.spec();
   std::string text = fmt::format("lab\t{}\t{}\t{:.1f}\n", directory_->name(), ::getpid(),
                                  static_cast<double>(testbed_->now()) / 1e12);
-  text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.planes, spec.hosts, spec.t0,
-                      spec.t1, spec.t2, spec.host_link.bits_per_second, spec.pods);
+  text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", spec.planes, spec.hosts, spec.t0,
+                      spec.t1, spec.t2, spec.host_link.bits_per_second, spec.pods, spec.cables);
   text += status_of_network();
   for (const FaultBook::Entry& entry : testbed_->faults().entries())
     text += fmt::format("fault\t{}\t{}\n", entry.active ? "active" : "waiting", entry.text);
   for (const auto& [client, program] : programs_)
     text += fmt::format("program\t{}\t{}\t{}\n", program.host, program.pid, program.command);
+  return text;
+}
+
+std::string Daemon::links(unsigned from) {
+  testbed_->refresh();
+  const fabric::Topology& t = testbed_->topology();
+  const fabric::TopologySpec& s = t.spec();
+  std::string text = fmt::format("time\t{}\n", testbed_->now());
+  text += fmt::format("fabric\t{}\t{}\t{}\t{}\t{}\t{}\t{}", s.planes, s.hosts, s.t0, s.t1, s.t2,
+                      s.pods, s.cables);
+  for (const fabric::LinkClass* c : {&s.host_link, &s.t0_t1_link, &s.t1_t2_link})
+    text += fmt::format("\t{}\t{}", c->bits_per_second, c->delay_ps);
+  text += "\n";
+  for (const FaultBook::Entry& entry : testbed_->faults().entries())
+    text += fmt::format("fault\t{}\t{}\n", entry.active ? "active" : "waiting", entry.text);
+  LinkCounters sum;
+  for (std::uint32_t i = 0; i < t.link_count() && from == 0; ++i)
+    sum.add(testbed_->counters(LinkId{i}));
+  text += fmt::format("sum\t{}\t{}\t{}", sum.marks, sum.trims, sum.corrupted);
+  for (const std::uint64_t drops : sum.drops)
+    text += fmt::format("\t{}", drops);
+  text += "\n";
+  for (std::uint32_t i = from; i < t.link_count(); ++i) {
+    if (text.size() > kMaxLinksAnswer) return text + fmt::format("next\t{}\n", i);
+    const LinkId link{i};
+    const LinkCounters counters = testbed_->counters(link);
+    if (counters.marks + counters.trims + counters.all_drops() > 0)
+      text += fmt::format("count\t{}\t{}\t{}\t{}\n", i, counters.marks, counters.trims,
+                          counters.all_drops());
+    const std::uint64_t bytes = counters.bytes;
+    const std::uint64_t queued = testbed_->queued_bytes(link);
+    const fabric::LinkCondition c = testbed_->faults_of(link);
+    const bool healthy = c == fabric::LinkCondition{};
+    if (bytes == 0 && queued == 0 && healthy) continue;
+    text += fmt::format("link\t{}\t{}\t{}", i, bytes, queued);
+    if (!healthy)
+      text += fmt::format("\t{}\t{}\t{}\t{}\t{}", c.rate_share, c.loss, c.corrupt,
+                          c.black_hole ? 1 : 0, c.down ? 1 : 0);
+    text += "\n";
+  }
   return text;
 }
 

@@ -9,6 +9,7 @@
 //   is
 //                              the network namespace it runs in, empty when there is none
 //   status                     lines of words separated by tabs
+//   links FROM                 what each link carries, from this one on, in a few kB; see links()
 //   down                       the end
 //
 // run() belongs to one thread; stop() may be called from any thread and from a signal handler.
@@ -50,6 +51,13 @@ class Daemon {
   void forget(ClientId client);
   std::string status();
   std::string status_of_network() const;
+  // Lines of words separated by tabs: `time` with picoseconds; `fabric` with everything that makes
+  // a topology; `fault` as in the status; `link` with number, bytes, bytes that wait, and where it
+  // is not healthy rate share, loss, damage, black hole and down; `sum` with marks, trims, damaged
+  // and drops by cause of all links; `count` with number, marks, trims and drops of a link that has
+  // any; `next` with the link to ask for next, none after the last.
+  // Links that never carried anything and are healthy are left out.
+  std::string links(unsigned from);
   void sleep(bool again);
 
   const Directory* directory_;

@@ -10,7 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -113,10 +116,15 @@ bool Directory::lock() {
 
 Directory::State Directory::state() const {
   const os::Descriptor lock(::open((path_ + "/lock").c_str(), O_RDWR | O_CLOEXEC));
-  if (!lock.valid()) {
-    return std::filesystem::exists(path_) ? State::kLeftover : State::kAbsent;
-  }
-  return ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 ? State::kLeftover : State::kUp;
+  if (lock.valid())
+    return ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 ? State::kLeftover : State::kUp;
+  const auto is_nothing = [] { return errno == ENOENT || errno == ENOTDIR; };
+  struct stat info {};
+  if (is_nothing() && ::lstat(path_.c_str(), &info) == 0) return State::kLeftover;
+  if (is_nothing()) return State::kAbsent;
+  // Whether it lives, only those can tell who may open its lock.
+  throw std::runtime_error("the lab in " + path_ + " cannot be looked at: " + std::strerror(errno) +
+                           "; be its user, or name another place with --dir");
 }
 
 int Directory::holder() const {
@@ -135,6 +143,7 @@ void Directory::set_up(unsigned hosts) {
   for (const auto& entry : std::filesystem::directory_iterator(path_)) {
     if (entry.path().filename() != "lock") std::filesystem::remove_all(entry.path());
   }
+  remove_namespaces(namespace_prefix());
   std::vector<std::string> folders = {ports_path(), path_ + "/h"};
   for (unsigned host = 0; host < hosts; ++host)
     folders.push_back(host_path(host));

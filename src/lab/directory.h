@@ -36,6 +36,7 @@ class Directory {
   // Of the network namespaces of this lab, and of no other on this machine.
   std::string namespace_prefix() const;
 
+  // Throws std::runtime_error, one line for a person, where the system does not let us look.
   enum class State { kAbsent, kLeftover, kUp };
   State state() const;
   // Of the process that holds the lock; 0 when unknown.
@@ -45,7 +46,8 @@ class Directory {
   // when the system refuses, InputError when BASE belongs to somebody else.
   bool lock();
   bool locked() const { return lock_.valid(); }
-  // Writes our process id into the lock and makes the folders of sockets and hosts.
+  // Writes our process id into the lock, removes what a lab that was killed has left, and makes the
+  // folders of sockets and hosts.
   void set_up(unsigned hosts);
   // Removes everything, namespaces too; only with the lock. The lock is free then.
   void remove();

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/one_line.h"
+#include "fabric/input_error.h"
+
 namespace mrc::lab {
 namespace {
 
@@ -10,15 +13,32 @@ using fabric::FaultAction;
 using fabric::Picoseconds;
 
 constexpr Picoseconds kUnrollPs = 100'000'000'000;  // of a flap, at a time
+// Changes of links that a flap may ask for in such a stretch. The thread that forwards executes
+// them; far more would leave it no time for anything else.
+constexpr Picoseconds kMaxChanges = 20'000;
+constexpr Picoseconds kMaxChangesPerSecond = kMaxChanges * (1'000'000'000'000 / kUnrollPs);
 
 Picoseconds end_of(const fabric::Fault& fault) {
   return fault.duration_ps > fabric::kForever - fault.start_ps ? fabric::kForever
                                                                : fault.start_ps + fault.duration_ps;
 }
 
+void check_pace(const fabric::Fault& fault) {
+  if (fault.kind != fabric::FaultKind::kFlap) return;
+  const Picoseconds period = fault.flap_down_ps + fault.flap_up_ps;
+  const Picoseconds times = std::min(kUnrollPs, fault.duration_ps) / period;
+  const auto changes = static_cast<Picoseconds>(2 * fault.links.size());
+  if (changes == 0 || times <= kMaxChanges / changes) return;
+  throw fabric::InputError(one_line("fault '" + fault.text +
+                                    "': it changes links too often for a lab, which has time for " +
+                                    std::to_string(kMaxChangesPerSecond) +
+                                    " changes a second; flap fewer links, or more slowly"));
+}
+
 }  // namespace
 
 void FaultBook::add(fabric::Fault fault, Picoseconds now) {
+  check_pace(fault);
   fault.start_ps += now;
   Known known{.fault = std::move(fault), .active = {}, .pending = 0, .unrolled_ps = 0};
   known.unrolled_ps = known.fault.start_ps;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lab/addresses.h"
+#include "fabric/host_address.h"
 #include "seal/layout.h"
 #include "wire/datagram_frame.h"
 #include "wire/ip_header.h"
@@ -110,8 +110,8 @@ fabric::Path TunnelPaths::path_of(unsigned plane, unsigned host, std::uint32_t e
     known.emplace(entropy, static_cast<std::uint16_t>(way));
   }
   return {.plane = static_cast<std::uint8_t>(plane),
-          .t1 = static_cast<std::uint16_t>(way % topology.t1_per_pod()),
-          .t2 = static_cast<std::uint16_t>(way / topology.t1_per_pod())};
+          .up = static_cast<std::uint16_t>(way % topology.uplinks_per_t0()),
+          .t2 = static_cast<std::uint16_t>(way / topology.uplinks_per_t0())};
 }
 
 Step forward_frame(const fabric::Routing& routing, const fabric::Node& at,
@@ -119,7 +119,7 @@ Step forward_frame(const fabric::Routing& routing, const fabric::Node& at,
   if (!is_ipv6(frame)) return {.cause = DropCause::kMalformed};
   wire::IpAddress carrier = address_at(frame, kDestinationAt);
   const wire::Usid own = wire::active_usid(carrier);
-  if (wire::carrier_block(carrier) != routing.block_of(at.plane) || own != routing.usid_of(at)) {
+  if (wire::carrier_block(carrier) != routing.block_of(at.plane) || !routing.owns(at, own)) {
     return {.cause = DropCause::kNoRoute};
   }
   const std::uint8_t hop_limit = u8(frame, kHopLimitAt);
@@ -138,7 +138,7 @@ bool enter_tunnel(const fabric::Routing& routing, TunnelPaths& paths, unsigned p
   const wire::IpAddress to = address_at(plain, kDestinationAt);
   if (wire::carrier_block(to) == routing.block_of(plane)) return true;
   cause = DropCause::kNoRoute;
-  const auto destination = host_of_address(plane, to);
+  const auto destination = fabric::host_of_address(plane, to);
   if (!destination || *destination >= routing.topology().hosts()) return false;
   const wire::IpAddress carrier =
       routing.carrier(source, *destination, paths.path_of(plane, source, entropy_of(plain)));

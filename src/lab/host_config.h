@@ -12,6 +12,10 @@
 
 namespace mrc::lab {
 
+// A queue pair without a profile draws entropy values at random, and the lab gives each of them a
+// path of its own (see TunnelPaths). More paths than this are used in part.
+inline constexpr unsigned kMaxEvsPerPort = 64;
+
 // The text of mrc.toml: one device `mrc0` with a cable in every plane. In a namespace the cables
 // are interfaces, and the device writes its SRv6 headers itself.
 std::string host_config(const fabric::Routing& routing, const Directory& directory,

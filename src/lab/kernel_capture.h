@@ -25,7 +25,7 @@ class KernelCapture {
   // Descriptors that are readable when read() has something to do.
   std::vector<int> descriptors() const;
   void read();
-  std::uint64_t frames() const { return file_.frames(); }
+  std::uint64_t finish() { return file_.finish(); }
 
  private:
   class Ring {

@@ -152,10 +152,10 @@ CaptureId KernelTestbed::start_capture(const std::string& target, const CaptureO
 std::uint64_t KernelTestbed::stop_capture(CaptureId id) {
   const auto found = captures_.find(id);
   if (found == captures_.end()) return 0;
-  found->second->read();
-  const std::uint64_t frames = found->second->frames();
+  const auto capture = std::move(found->second);
   captures_.erase(found);
-  return frames;
+  capture->read();
+  return capture->finish();
 }
 
 void KernelTestbed::refresh() {

@@ -36,6 +36,9 @@ class KernelTestbed final : public Testbed {
   void refresh() override;
   LinkCounters counters(LinkId link) const override;
   std::string condition(LinkId link) const override;
+  fabric::LinkCondition faults_of(LinkId link) const override {
+    return faults_now_.of(link).condition();
+  }
   bool carrier(unsigned plane, unsigned host) const override;
   unsigned connections(unsigned, unsigned) const override { return 0; }  // the kernel's business
   std::string host_space(unsigned host) const override { return world_.plan().host_space(host); }

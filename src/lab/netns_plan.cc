@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "fabric/export.h"
+#include "fabric/host_address.h"
 #include "fabric/input_error.h"
-#include "lab/addresses.h"
 
 namespace mrc::lab {
 namespace {
@@ -33,7 +33,7 @@ constexpr std::uint64_t kMinBurstBytes = 16 << 10;
 constexpr std::uint64_t kHostQueueBytes = 32 << 20;
 
 wire::MacAddress host_mac(unsigned plane, unsigned host) {
-  const wire::IpAddress gid = host_address(0, host);
+  const wire::IpAddress gid = fabric::host_address(0, host);
   wire::MacAddress mac{0x02, static_cast<std::uint8_t>(plane + 1)};
   std::copy(gid.bytes.end() - 4, gid.bytes.end(), mac.begin() + 2);
   return mac;

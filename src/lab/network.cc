@@ -9,7 +9,6 @@ namespace {
 constexpr std::uint8_t kInner = 0;
 constexpr std::uint8_t kToHost = 1;
 constexpr std::uint8_t kOfHost = 2;
-constexpr std::uint32_t kFullFrameBytes = 4'300;
 // So much a host's port takes from its sockets ahead of time: enough for control frames to pass
 // data, and for the wire not to run dry while the process is away for a moment.
 constexpr Picoseconds kReadAheadPs = 200'000'000;
@@ -51,19 +50,7 @@ Network::Network(const fabric::Routing& routing, const NetworkOptions& options, 
 void Network::set_up_policies(const NetworkOptions& options) {
   const fabric::Topology& t = topology();
   const std::uint64_t rate = t.spec().host_link.bits_per_second;
-  Picoseconds round_trip = options.host_latency_ps;
-  const unsigned hops = t.longest_hops();
-  for (unsigned hop = 0; hop < hops; ++hop) {
-    const bool host_link = hop == 0 || hop + 1 == hops;
-    const bool core_link = hops == 6 && (hop == 2 || hop == 3);
-    const fabric::LinkTier tier = host_link   ? fabric::LinkTier::kHost
-                                  : core_link ? fabric::LinkTier::kT1T2
-                                              : fabric::LinkTier::kT0T1;
-    const fabric::LinkClass& link = t.link_class(tier);
-    round_trip +=
-        2 * link.delay_ps + fabric::transmission_ps(kFullFrameBytes, link.bits_per_second);
-  }
-  const std::uint64_t bdp = bytes_in(round_trip, rate);
+  const std::uint64_t bdp = fabric::plane_bdp_bytes(t, options.host_latency_ps);
   policies_[kInner] = make_queue_policy(options.shares, bdp, options.trims, /*faces_host=*/false);
   policies_[kToHost] = make_queue_policy(options.shares, bdp, options.trims, /*faces_host=*/true);
   // A host waits for its port instead of losing what it sends.

@@ -107,6 +107,9 @@ class Network {
   bool watched(LinkId link) const { return links_[index(link)].tap != nullptr; }
 
   const LinkCounters& counters(LinkId link) const { return counters_[index(link)]; }
+  std::uint64_t queued_bytes(LinkId link) const {
+    return std::uint64_t{links_[index(link)].data.bytes} + links_[index(link)].control.bytes;
+  }
   std::uint64_t hops() const { return hops_; }
   // The host at the end of `link` did not take a frame after all.
   void count_host_drop(LinkId link) { count(link, DropCause::kHost); }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/fault_plan.h"
+#include "fabric/link_condition.h"
 #include "fabric/routing.h"
 #include "fabric/topology.h"
 #include "lab/capture.h"
@@ -44,12 +45,16 @@ class Testbed {
   // Ends all faults on a link, a switch or a host port, all of them for "all". Returns how many.
   unsigned heal(const std::string& target);
   virtual CaptureId start_capture(const std::string& target, const CaptureOptions& options) = 0;
-  virtual std::uint64_t stop_capture(CaptureId id) = 0;  // returns the frames it has
+  // Returns the frames it has. InputError when some of them could not be written.
+  virtual std::uint64_t stop_capture(CaptureId id) = 0;
 
   // What it looks like now. Counters are as of the last refresh().
   virtual void refresh() {}
   virtual LinkCounters counters(LinkId link) const = 0;
   virtual std::string condition(LinkId link) const = 0;  // in words, empty when it is healthy
+  // What its faults come to, and the bytes that wait at its sending end, where that is known.
+  virtual fabric::LinkCondition faults_of(LinkId link) const = 0;
+  virtual std::uint64_t queued_bytes(LinkId) const { return 0; }
   // See Network::offered_after(); nothing where it is not known.
   virtual std::optional<Picoseconds> offered_after(LinkId) const { return std::nullopt; }
   virtual bool carrier(unsigned plane, unsigned host) const = 0;

@@ -13,6 +13,7 @@
 #include "nic/completion_queue.h"
 #include "nic/device_impl.h"
 #include "nic/queue_pair.h"
+#include "nic/telemetry_publisher.h"
 #include "os/errors.h"
 
 namespace mrc::nic {
@@ -60,8 +61,10 @@ void on_exit() {
   if (!lock.owns_lock()) return;
   for (const auto& entry : known.devices) {
     if (const std::shared_ptr<Device> device = entry.second.lock()) {
-      for (const auto& engine : static_cast<DeviceImpl&>(*device).group().engines)
+      const EngineGroup& group = static_cast<DeviceImpl&>(*device).group();
+      for (const auto& engine : group.engines)
         engine->on_exit();
+      if (group.telemetry) group.telemetry->remove();
     }
   }
 }
@@ -128,6 +131,7 @@ int DeviceImpl::start(Backends backends, std::string& error) {
     const int added = add_engine(std::move(backend), error);
     if (added != 0) return added;
   }
+  group_->telemetry = TelemetryPublisher::open(config_);
   int started = 0;
   for (std::size_t i = group_->engines.size(); i > 0 && started == 0; --i) {
     started = group_->engines[i - 1]->start("mrc-" + config_.name);
@@ -152,6 +156,8 @@ int DeviceImpl::add_engine(std::unique_ptr<Backend> backend, std::string& error)
                               .add_service_time = config_.dialect.service_time,
                               .jitter_ns = kJitterNs,
                               .reverse_check_ns = kReverseCheckNs,
+                              // Of others, such as cards, nothing is known.
+                              .strict = config_.dialect.processes == wire::Processes::kByUdpPort,
                               .group_answers = true});
   if (!endpoint.ok()) {
     error = "device " + config_.name + ": " + endpoint.status().what();

@@ -166,7 +166,7 @@ struct QpReport {
 
 // What a program may know about a queue pair while it runs. Counters begin anew with a reset.
 struct QpTotals {
-  core::QpCounters counters;
+  core::QpStatus status;
   std::array<std::uint32_t, core::kEvStateCount> paths{};  // how many are in each core::EvState
 };
 

@@ -80,8 +80,9 @@ std::optional<std::uint16_t> EndpointRequests::id_behind(const Received& receive
   });
   if (refused == pending_.end() || pending_.size() > 0xFFFF) return {};
   auto request = pending_.extract(refused);
-  ++request.mapped().refusals;
-  auto id = static_cast<std::uint16_t>(believed + kRoom);
+  // The second refusal may be a challenge, which only the very next id meets.
+  const bool again = request.mapped().refusals++ > 0;
+  auto id = static_cast<std::uint16_t>(believed + (again ? 1 : kRoom));
   while (pending_.count(id) != 0)
     ++id;
   request.key() = id;

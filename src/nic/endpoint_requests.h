@@ -8,7 +8,9 @@
 // every second time a peer that has heard the engine takes a controller's word for old. So a
 // request that is refused goes on behind the id that is believed, as the engine's do, and leaves
 // room there: what the engine says next is taken for old, not for the same once more, and goes on
-// behind it.
+// behind it. A claim that ports are down is answered with a challenge instead, which an id right
+// behind it meets: the first refusal leaves room, those after that none. At most four are needed:
+// beyond the challenge, half round, what is believed, the challenge.
 //
 // Not thread safe: belongs to whoever holds the engine lock. Waiting for answers is done on
 // `answered()`, outside of it.
@@ -82,7 +84,7 @@ class EndpointRequests {
  private:
   static constexpr unsigned kSent = 256;
   // Whoever answers with ever newer ids is not followed for ever.
-  static constexpr unsigned kMostRefusals = 4;
+  static constexpr unsigned kMostRefusals = 6;
   static constexpr std::uint16_t kRoom = 256;
   struct Sent {
     std::uint16_t id = 0;

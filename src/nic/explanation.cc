@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/plane.h"
 #include "nic/engine/pump_state.h"
 #include "nic/queue_pair.h"
 
@@ -30,7 +31,7 @@ std::string seconds(DurationNs ns) {
 std::string last_heard(const QueuePairImpl& qp, TimeNs now) {
   if (qp.e.last_heard == 0) return "it never answered";
   return "last heard " + seconds(now - qp.e.last_heard) +
-         text(" ago on plane %u", static_cast<unsigned>(qp.e.last_heard_port));
+         text(" ago on plane %u", plane_of(qp.e.last_heard_port));
 }
 
 // The path that lost most, since a person will want to look there first.
@@ -48,8 +49,8 @@ std::string worst_path(const QueuePairImpl& qp, const core::Endpoint& endpoint) 
   if (worst == kNoEv) return {};
   const core::EvEntry& path = profile.entry(worst);
   return text("; most losses on plane %u, EV %u (entropy 0x%08x): %u of %u packets",
-              static_cast<unsigned>(path.port), static_cast<unsigned>(worst), path.entropy,
-              most.lost, most.sent);
+              plane_of(path.port), static_cast<unsigned>(worst), path.entropy, most.lost,
+              most.sent);
 }
 
 std::string no_answer(const QueuePairImpl& qp, const PumpState& state, const core::QpStatus& status,

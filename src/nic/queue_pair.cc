@@ -165,6 +165,7 @@ int QueuePairImpl::ready_to_receive(const QpPeer& peer) {
     return os::errno_of(done);
   }
   e.rtr = settings;
+  pump.settle_paths(*this);
   set_state(core::QpState::kReadyToReceive);
   return 0;
 }
@@ -224,6 +225,7 @@ void QueuePairImpl::forget_work() {
     EnginePump& pump = engine_->pump();
     pump.send_owed_answers();
     pump.forget_sends(*this);
+    pump.telemetry().settle(pump, *this);
     [[maybe_unused]] const Status done = pump.endpoint().reset_qp(number_);
     disconnect();
     use = std::move(e.use);
@@ -246,6 +248,7 @@ void QueuePairImpl::disconnect() {
   for (const PortId port : e.silent_planes)
     device_->group().planes.forget(e.remote.gid, port);
   e.silent_planes = {};
+  e.gone_planes = {};
   engine_->pump().peers().release(e.remote_address);
   e.connected = false;
 }

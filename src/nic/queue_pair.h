@@ -26,6 +26,7 @@
 #include "nic/completion_queue.h"
 #include "nic/device.h"
 #include "nic/engine/engine_inbox.h"
+#include "nic/engine/engine_telemetry.h"
 #include "nic/mapped_memory.h"
 #include "nic/path_profile.h"
 #include "nic/profile_use.h"
@@ -45,6 +46,7 @@ constexpr bool has_immediate(SendKind kind) {
 struct SendSlot {
   std::uint64_t id = 0;
   std::uint64_t remote_address = 0;
+  mutable TimeNs taken_at = 0;  // by the engine, which writes this alone
   std::uint32_t remote_key = 0;
   std::uint32_t immediate = 0;
   std::uint32_t length = 0;
@@ -153,11 +155,13 @@ class QueuePairImpl final : public QueuePair, public Doorbell {
     std::vector<HeldByte> held;  // room for a whole window; only with last_byte_last
     TimeNs last_heard = 0;
     PortId last_heard_port = kNoPort;
-    PortMask silent_planes;                // told to the device's PlaneWatch
+    PortMask gone_planes;                  // without a usable path
+    PortMask silent_planes;                // of these, told to the device's PlaneWatch
     bool peer_takes_header_check = false;  // as its last packet said
     bool failing_on_request = false;
     core::CompletionStatus failure = core::CompletionStatus::kSuccess;
     std::string explanation;
+    ToldCounters told;
   } e;
 
  private:

@@ -23,7 +23,7 @@ int QueuePairImpl::totals(QpTotals& totals) {
   const EngineGuard guard(*engine_);
   const core::Endpoint& endpoint = engine_->pump().endpoint();
   const Result<core::QpStatus> status = endpoint.query_qp(number_);
-  if (status.ok()) totals.counters = status.value().counters;
+  if (status.ok()) totals.status = status.value();
   if (!e.paths) return 0;
   for (unsigned i = 0; i < e.paths->profile.size(); ++i) {
     const Result<core::EvState> state = endpoint.query_ev(number_, static_cast<EvIndex>(i));

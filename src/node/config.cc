@@ -38,7 +38,11 @@ std::string read_whole(int file, std::string& text) {
 std::string add_file(const std::string& path, bool required, DeviceDrafts& drafts) {
   const os::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) {
-    if (!required && (errno == ENOENT || errno == ENOTDIR)) return {};
+    const int error = errno;
+    if (!required && (error == ENOENT || error == ENOTDIR)) return {};
+    // A home that is closed to us, as that of somebody else is under sudo, has no file for us.
+    if (!required && error == EACCES && ::access(path.c_str(), F_OK) != 0) return {};
+    errno = error;
     return path + ": " + std::strerror(errno);
   }
   std::string text;
@@ -107,6 +111,14 @@ std::optional<SecurityMode> read_security(Environment& environment) {
   return SecurityMode::kOff;
 }
 
+std::optional<bool> read_telemetry_switch(Environment& environment) {
+  const char* const text = environment.get("MRC_TELEMETRY");
+  if (text == nullptr) return std::nullopt;
+  const std::string_view word = text;
+  if (word != "on" && word != "off") environment.fail("MRC_TELEMETRY", "must be on or off");
+  return word == "on";
+}
+
 const char* read_key_file(Environment& environment) {
   const char* const path = environment.get("MRC_KEY_FILE");
   if (path != nullptr && path[0] != '/') {
@@ -158,6 +170,8 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
   }
   const auto security = read_security(environment);
   const char* const key_file = read_key_file(environment);
+  const auto telemetry = read_telemetry_switch(environment);
+  const char* const telemetry_group = environment.get("MRC_TELEMETRY_GROUP");
   const auto dialect = read_dialect(environment);
   const char* const state = environment.get("MRC_STATE_DIR");
   if (state != nullptr) directory = state;
@@ -178,6 +192,8 @@ std::string apply_environment(ConfigResult& result, DeviceDrafts& drafts, std::s
     if (payload_check) draft.config.payload_check = *payload_check;
     if (security) draft.config.security = *security;
     if (key_file != nullptr) draft.config.key_file = key_file;
+    if (telemetry) draft.telemetry = *telemetry;
+    if (telemetry_group != nullptr) draft.config.telemetry.group = telemetry_group;
   }
   return environment.error();
 }

@@ -42,7 +42,8 @@ struct PlaneConfig {
 };
 
 // Packets to GIDs in `destination` get an SRv6 header: the block of the plane and these uSIDs. One
-// of them may be a choice among several in a row, which the entropy of the path makes.
+// of them may be a choice among several in a row, which the entropy of the path makes; one behind
+// it may follow it: choice modulo `followers`.
 struct Srv6Route {
   wire::IpAddress destination;
   unsigned prefix_bits = 0;
@@ -50,6 +51,8 @@ struct Srv6Route {
   unsigned count = 0;
   unsigned choice_at = 0;
   unsigned choices = 1;
+  unsigned follower_at = 0;
+  unsigned followers = 1;
 };
 
 // A host whose plane addresses follow no rule.
@@ -65,6 +68,12 @@ enum class PayloadCheck : std::uint8_t { kFull, kHeaders };
 // kSealed: packets are encrypted and authenticated with the cluster's key; plain ones are dropped.
 enum class SecurityMode : std::uint8_t { kOff, kSealed };
 inline constexpr const char* kDefaultKeyFile = "/etc/mrc/cluster.key";
+
+// Where a device tells how it does, see telemetry_writer.h.
+struct TelemetryPlace {
+  std::string directory;  // of all users, who have folders of their own in it; empty: nowhere
+  std::string group;      // name or number; empty: the owner alone may read
+};
 
 struct DeviceConfig {
   std::string name = "mrc0";
@@ -88,6 +97,7 @@ struct DeviceConfig {
   wire::Dialect dialect;      // what of the protocol is open; see docs/interop.md
   core::QpReadyToSend retry;  // timeout, retries and window where the program sets none
   std::string directory;      // where the node's state for this device lives
+  TelemetryPlace telemetry;
 };
 
 // All devices of this machine. On bad input one line with file and position, nothing else happens.

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "node/plane_address.h"
+#include "node/telemetry_reader.h"
 #include "os/environment.h"
 #include "os/interfaces.h"
 #include "os/socket_address.h"
@@ -39,8 +41,8 @@ void add_loopback_planes(DeviceConfig& config, unsigned count) {
   }
 }
 
-std::string resolve_plane(const PlaneDraft& plane, IpVersion version, const os::InterfaceList& list,
-                          PlaneConfig& out) {
+std::string resolve_plane(const PlaneDraft& plane, IpVersion version, bool may_come_later,
+                          const os::InterfaceList& list, PlaneConfig& out) {
   out.interface = plane.interface;
   out.wire_path = plane.wire_path;
   out.next_hop_mac = plane.next_hop_mac;
@@ -58,6 +60,11 @@ std::string resolve_plane(const PlaneDraft& plane, IpVersion version, const os::
   if (plane.interface.empty()) return "a plane needs an interface or an address";
   const os::InterfaceAddress* const found =
       choose_address(list, plane.interface, version != IpVersion::kV6, version != IpVersion::kV4);
+  if (found == nullptr && may_come_later) {
+    out.address = {.is_v4 = version == IpVersion::kV4};
+    out.follow_interface = true;
+    return {};
+  }
   if (found == nullptr) {
     if (!os::interface_exists(plane.interface)) return "no interface named " + plane.interface;
     const char* const kind = version == IpVersion::kV6   ? " has no IPv6 address"
@@ -85,9 +92,24 @@ std::string check_plane(const DeviceConfig& config, const PlaneConfig& plane) {
   for (const PlaneConfig& other : config.planes) {
     if (other.address.is_v4 != plane.address.is_v4) return "planes mix IPv4 and IPv6";
     // A wire has ends of its own; sockets tell planes apart by address.
-    if (other.address == plane.address && config.backend == BackendKind::kUdp) {
+    if (other.address == plane.address && has_address(plane) &&
+        config.backend == BackendKind::kUdp) {
       return "two planes have the address " + text_of(plane.address);
     }
+  }
+  return {};
+}
+
+// An interface that lost its IPv4 address has a link-local one still. Where others have IPv4 that
+// is not what was meant.
+std::string check_first(const DeviceDraft& draft, const PlaneConfig& first,
+                        const os::InterfaceList& list) {
+  if (!first.follow_interface || !os::is_link_local(first.address)) return {};
+  if (draft.ip_version == IpVersion::kV6) return {};
+  for (const PlaneDraft& plane : draft.planes) {
+    if (plane.address || !choose_address(list, plane.interface, true, false)) continue;
+    return "interface " + first.interface + " has no IPv4 address, which " + plane.interface +
+           " has; the first plane names the device and must have its address";
   }
   return {};
 }
@@ -109,7 +131,14 @@ std::string resolve_planes(DeviceDraft& draft) {
   const os::InterfaceList list = os::list_interfaces();
   for (const PlaneDraft& plane : draft.planes) {
     PlaneConfig resolved;
-    std::string error = resolve_plane(plane, draft.ip_version, list, resolved);
+    // The first plane names the device, and says which IP version it speaks; another one may come
+    // while the device runs.
+    const bool is_first = config.planes.empty();
+    const bool may_come_later = !is_first && config.backend == BackendKind::kUdp;
+    IpVersion version = draft.ip_version;
+    if (may_come_later) version = config.planes[0].address.is_v4 ? IpVersion::kV4 : IpVersion::kV6;
+    std::string error = resolve_plane(plane, version, may_come_later, list, resolved);
+    if (error.empty() && is_first) error = check_first(draft, resolved, list);
     if (error.empty()) error = check_plane(config, resolved);
     if (!error.empty()) return plane.origin + error;
     config.planes.push_back(std::move(resolved));
@@ -218,41 +247,25 @@ bool parse_usid_block(std::string_view text, wire::UsidBlock& block) {
 bool parse_usids(std::string_view text, Srv6Route& route) {
   route.count = 0;
   route.choices = 1;
+  route.followers = 1;
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t end = std::min(text.find(':', from), text.size());
     const std::string_view part = text.substr(from, end - from);
-    const std::size_t star = part.find('*');
-    const auto first = parse_hex(part.substr(0, star), 0xFFFF);
+    const std::size_t mark = part.find_first_of("*/");
+    const auto first = parse_hex(part.substr(0, mark), 0xFFFF);
     if (!first || *first == 0 || route.count == wire::kMaxUsids) return false;
-    if (star != std::string_view::npos) {
-      const auto choices = parse_count(part.substr(star + 1), 1, 0x1'0000 - *first);
-      if (!choices || route.choices > 1) return false;
-      route.choices = *choices;
-      route.choice_at = route.count;
+    if (mark != std::string_view::npos) {
+      const auto choices = parse_count(part.substr(mark + 1), 1, 0x1'0000 - *first);
+      const bool follows = part[mark] == '/';
+      if (!choices || (follows ? route.followers : route.choices) > 1) return false;
+      if (follows && route.choices % *choices != 0) return false;
+      (follows ? route.followers : route.choices) = *choices;
+      (follows ? route.follower_at : route.choice_at) = route.count;
     }
     route.usids[route.count++] = wire::Usid{static_cast<std::uint16_t>(*first)};
     from = end + 1;
   }
   return true;
-}
-
-std::optional<std::uint64_t> parse_rate(std::string_view text) {
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc{}) return std::nullopt;
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  double scale = 0;
-  if (unit.empty()) scale = 1;
-  if (unit == "K") scale = 1e3;
-  if (unit == "M") scale = 1e6;
-  if (unit == "G") scale = 1e9;
-  if (unit == "T") scale = 1e12;
-  value *= scale;
-  const bool fits =
-      value >= static_cast<double>(kMinRate) && value <= static_cast<double>(kMaxRate);
-  if (!fits) return std::nullopt;
-  return static_cast<std::uint64_t>(value);
 }
 
 std::optional<std::uint32_t> parse_count(std::string_view text, std::uint32_t min,
@@ -283,6 +296,7 @@ std::string finish_device(DeviceDraft& draft, const std::string& state_directory
   config.retry.mpr = config.dialect.window_units;
   if (!state_directory.empty()) config.directory = state_directory + "/" + config.name;
   if (config.directory.empty()) config.directory = default_directory(config.name);
+  if (draft.telemetry) config.telemetry.directory = telemetry_directory();
   return {};
 }
 

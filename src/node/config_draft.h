@@ -51,6 +51,7 @@ struct DeviceDraft {
   std::string dscp_origin;
   DialectDraft dialect;
   std::string evs_origin;
+  bool telemetry = true;
 };
 using DeviceDrafts = std::map<std::string, DeviceDraft>;
 
@@ -69,12 +70,10 @@ bool parse_mac(std::string_view text, wire::MacAddress& mac);
 // "fc00:1::/32".
 bool parse_usid_block(std::string_view text, wire::UsidBlock& block);
 // "1000:8000*4:1001:100": up to six uSIDs in the order of the hops; "*4" behind one makes it a
-// choice of four in a row.
+// choice of four in a row, "/2" behind a later one the choice modulo two of those in a row.
 bool parse_usids(std::string_view text, Srv6Route& route);
 
-// Bits per second as people write them: "25G", "2.5G", "400M", "1000000000". Nothing when the text
-// is not like that or the rate is not between 1 Mb/s and 10 Tb/s.
-std::optional<std::uint64_t> parse_rate(std::string_view text);
+// Of a port, in bits per second.
 inline constexpr std::uint64_t kMinRate = 1'000'000;
 inline constexpr std::uint64_t kMaxRate = 10'000'000'000'000;
 

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/one_line.h"
+#include "base/quantity.h"
 #include "base/toml_text.h"
 
 namespace mrc::node {
@@ -133,7 +134,8 @@ void read_planes(Reader& reader, const toml::key& key, const toml::node& node,
                  std::vector<PlaneDraft>& planes) {
   const toml::array* const list = node.as_array();
   if (list == nullptr || list->empty()) {
-    return reader.fail(node.source(), std::string(key.str()) + " must be a list, not empty");
+    return reader.fail(node.source(),
+                       std::string(key.str()) + " must be a list with at least one entry");
   }
   for (const toml::node& element : *list) {
     PlaneDraft plane;
@@ -291,12 +293,12 @@ void read_rate(Reader& reader, const toml::node& node, std::uint64_t& out) {
   const auto number = node.value_exact<std::int64_t>();
   const auto words = node.value_exact<std::string>();
   std::optional<std::uint64_t> rate;
-  if (number && *number >= 0) rate = parse_rate(std::to_string(*number));
+  if (number && *number >= 0) rate = static_cast<std::uint64_t>(*number);
   if (words) rate = parse_rate(*words);
-  if (number == 0) rate = 0;
-  if (!rate) {
-    return reader.fail(node.source(),
-                       "port_rate must be bits per second from 1M to 10T, as in \"25G\"");
+  if (!rate || (*rate < kMinRate && number != 0) || *rate > kMaxRate) {
+    return reader.fail(
+        node.source(),
+        "port_rate must be bits per second from 1M to 10T, as in \"25G\" or \"25Gb/s\"");
   }
   out = *rate;
 }
@@ -352,6 +354,10 @@ bool read_simple_key(Reader& reader, const toml::key& key, const toml::node& nod
     reader.boolean(key, node, config.trimming);
   } else if (key == "segmentation") {
     reader.boolean(key, node, config.segmentation);
+  } else if (key == "telemetry") {
+    reader.boolean(key, node, draft.telemetry);
+  } else if (key == "telemetry_group") {
+    reader.text(key, node, config.telemetry.group);
   } else if (key == "directory") {
     reader.text(key, node, config.directory);
     if (!config.directory.starts_with('/')) {
@@ -395,7 +401,8 @@ void read_device(Reader& reader, const toml::table& table, DeviceDraft& draft) {
           key,
           "backend, interfaces, plane, ip, loopback_planes, peer, srv6_route, udp_port, path_mtu, "
           "evs_per_port, active_evs_per_port, port_rate, spray_quantum, threads, payload_check, "
-          "security, key_file, trimming, segmentation, dscp, dialect, retry, directory");
+          "security, key_file, trimming, segmentation, dscp, dialect, retry, directory, telemetry, "
+          "telemetry_group");
     }
     if (reader.failed()) return;
   }

@@ -38,6 +38,8 @@ constexpr std::array kVariables = std::to_array<KnownVariable>({
     {"MRC_SPRAY_QUANTUM", "packets in a row on one path; 0 adapts"},
     {"MRC_STATE_DIR", "where the state of devices lives"},
     {"MRC_SYSFS_DIR", "set by mrc run: what programs see below /sys/class/infiniband"},
+    {"MRC_TELEMETRY", "on, or off: counters of the process cannot be read from outside"},
+    {"MRC_TELEMETRY_GROUP", "the group that may read counters of the process"},
     {"MRC_THREADS", "engine threads of a device; 0 goes by the number of processors"},
 });
 

@@ -77,12 +77,24 @@ std::vector<std::pair<ProfileKind, std::uint64_t>> withdrawn(const NodeSnapshot&
 
 }  // namespace
 
+bool excludes(const PathExclusion& exclusion, PortId port, std::span<const wire::Usid> way) {
+  if (exclusion.port != port) return false;
+  const auto hops = std::span(exclusion.hops).first(exclusion.hop_count);
+  return std::search(way.begin(), way.end(), hops.begin(), hops.end()) != way.end() || hops.empty();
+}
+
+bool is_part_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxPartName &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
 struct NodeState::Impl {
   explicit Impl(const std::string& where)
       : directory(where),
         path(where + "/" + kStateName),
         users(where + "/users"),
         opinions(where + "/users"),
+        followers(where + "/users"),
         events(where + "/events") {}
 
   // The mutex is held for the first three.
@@ -101,6 +113,7 @@ struct NodeState::Impl {
   DirectoryWatch watch;
   ProfileUsers users;
   EvOpinions opinions;
+  Followers followers;
   EventSender events;
 
   std::mutex mutex;  // all below
@@ -204,6 +217,7 @@ NodeState::~NodeState() {
   const bool ours = impl_->owner == getpid();
   impl_->users.close(ours);
   impl_->opinions.close(ours);
+  impl_->followers.close(ours);
 }
 
 std::unique_ptr<NodeState> NodeState::open(const std::string& directory, std::string& error) {
@@ -292,6 +306,12 @@ void NodeState::remove_user(ProfileKind kind, std::uint64_t id) {
     return;  // what is left is forgotten with the next state, or with the process
   }
 }
+
+void NodeState::note_applied(std::uint64_t version, std::uint64_t stranded) {
+  if (impl_->owner == getpid()) impl_->followers.note(version, stranded);
+}
+
+std::vector<NodeFollower> NodeState::followers() const { return impl_->followers.read(); }
 
 void NodeState::forget_replaced_evs(const NodeSnapshot& now) {
   impl_->opinions.forget_replaced(now);

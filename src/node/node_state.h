@@ -1,17 +1,20 @@
-// What a controller has set for a device: port states and profiles. It belongs to the node, not to
-// a process: every process sees it, it survives them all, and it changes only as a whole.
+// What a controller has set for a device: port states, profiles, and parts of the fabric to stay
+// off. It belongs to the node, not to a process: every process sees it, it survives them all, and
+// it changes only as a whole.
 //
 // On disk, in the device's directory (docs/controller.md):
 //   state    everything in NodeSnapshot, replaced by rename, with schema version and checksum. What
 //            does not read well is reported in one line and counts as no state.
 //   lock     serialises writers
-//   users/   one locked file for each profile a process uses, and one with its opinions of EVs. The
-//            locks die with their process. Anybody may add to it (mode 1777); only a controller's
-//            word that a profile is about to go counts.
+//   users/   one locked file for each profile a process uses, one with its opinions of EVs, and one
+//            with the version of the state it follows. The locks die with their process. Anybody
+//            may add to it (mode 1777); only a controller's word that a profile is about to go
+//            counts.
 //   events/  one named pipe per listener; only controllers may add to it
 // A controller is who owns the directory or has CAP_NET_ADMIN.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,12 +22,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.h"
 #include "core/config.h"
 #include "core/event.h"
 #include "wire/ev.h"
+#include "wire/srv6.h"
 
 namespace mrc::node {
 
@@ -34,6 +39,9 @@ inline constexpr std::size_t kMaxEvProfiles = 256;
 inline constexpr std::size_t kMaxCcProfiles = 64;
 inline constexpr std::size_t kMaxNodeEvs = 65'536;  // of all profiles together
 inline constexpr std::size_t kMaxFormatFields = 8 * wire::kEvBytes;
+inline constexpr std::size_t kMaxDrainedParts = 256;
+inline constexpr std::size_t kMaxExclusions = 1'024;  // of one part
+inline constexpr std::size_t kMaxPartName = 64;
 
 // A profile in INIT is not kept at all: the maps below hold profiles in the other two states.
 enum class ProfileState : std::uint8_t { kInit, kOffline, kOnline };
@@ -82,12 +90,42 @@ struct NodeCcProfile {
   bool configured = false;
 };
 
+// Ways that are not to be taken: those of a port on which these uSIDs follow each other.
+struct PathExclusion {
+  PortId port = kNoPort;
+  std::uint8_t hop_count = 0;  // 0: all ways of the port
+  std::array<wire::Usid, 2> hops{};
+  friend bool operator==(const PathExclusion&, const PathExclusion&) = default;
+};
+// `way`: the uSIDs of a path in visiting order.
+bool excludes(const PathExclusion& exclusion, PortId port, std::span<const wire::Usid> way);
+
+// Who drained a part, and is to give it back.
+enum class DrainedBy : std::uint8_t { kCommand, kWatch };
+
+// A cable or switch of the fabric that this node stays off, as far as its own ways go.
+struct DrainedPart {
+  DrainedBy by = DrainedBy::kCommand;
+  std::vector<PathExclusion> exclusions;
+  friend bool operator==(const DrainedPart&, const DrainedPart&) = default;
+};
+// Printable, not empty, kMaxPartName bytes at most.
+bool is_part_name(std::string_view name);
+
 struct NodeSnapshot {
   std::uint64_t version = 0;  // grows by one with every change
   PortMask ports_enabled = PortMask::first(kMaxPorts);
   std::map<std::uint64_t, EvFormatProfile> formats;
   std::map<std::uint64_t, NodeEvProfile> ev_profiles;
   std::map<std::uint64_t, NodeCcProfile> cc_profiles;
+  std::map<std::string, DrainedPart> drained;  // by the name of the part
+};
+
+// How far a process is in doing what the state says.
+struct NodeFollower {
+  std::uint64_t process = 0;   // its number as it sees itself
+  std::uint64_t version = 0;   // of the state that all its queue pairs follow
+  std::uint64_t stranded = 0;  // queue pairs to which that state leaves no path
 };
 
 // A state change of an EV, told to controllers of any process of this node.
@@ -151,6 +189,13 @@ class NodeState {
   std::vector<EvOpinion> ev_opinions(std::uint64_t profile_id);
   // To be called with every new state: an EV that comes back later begins anew.
   void forget_replaced_evs(const NodeSnapshot& now);
+
+  // From the time note_applied() returns, all that this process sends is in line with that version.
+  // Told to the others, as long as the process lives. Where the directory does not take it, those
+  // who wait for us do so in vain.
+  void note_applied(std::uint64_t version, std::uint64_t stranded);
+  // All processes that have the device open and said so.
+  std::vector<NodeFollower> followers() const;
 
   // Events go to every listener of the node; a slow listener misses some (counted), nobody waits.
   // Only those that the profile's event mask selects are sent.

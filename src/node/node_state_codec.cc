@@ -17,6 +17,9 @@ constexpr std::size_t kChecksumAt = 24;
 constexpr std::size_t kHeaderBytes = 28;
 constexpr Status kBroken(ErrorCode::kInvalidArgument, "contradicts itself");
 
+constexpr std::uint32_t kSchemaWithoutDrains = 1;
+constexpr std::uint32_t kSchemaOfFewExclusions = 2;
+constexpr std::size_t kFewExclusions = 32;
 constexpr std::uint8_t kEvDenied = 1;
 constexpr std::uint8_t kEvPopulated = 2;
 constexpr std::uint8_t kEvCompact = 4;  // the compact form differs and follows
@@ -109,6 +112,20 @@ void write_cc_profile(Output& out, const NodeCcProfile& profile) {
     out.u32(number);
   for (const float number : {nscc.eta, nscc.fi, nscc.fi_scale, nscc.gamma, nscc.max_md_jump})
     out.f32(number);
+}
+
+void write_drained_part(Output& out, const std::string& name, const DrainedPart& part) {
+  out.count(name.size());
+  for (const char letter : name)
+    out.u8(static_cast<std::uint8_t>(letter));
+  out.u8(static_cast<std::uint8_t>(part.by));
+  out.count(part.exclusions.size());
+  for (const PathExclusion& exclusion : part.exclusions) {
+    out.u8(static_cast<std::uint8_t>(exclusion.port));
+    out.u8(exclusion.hop_count);
+    for (const wire::Usid hop : exclusion.hops)
+      out.u32(static_cast<std::uint32_t>(hop));
+  }
 }
 
 // --- Reading
@@ -216,6 +233,40 @@ bool read_map(wire::ByteReader& in, std::size_t limit, bool (*read)(wire::ByteRe
   return !in.failed();
 }
 
+bool read_exclusion(wire::ByteReader& in, PathExclusion& out) {
+  const std::uint8_t port = in.u8();
+  out.port = PortId{port};
+  out.hop_count = in.u8();
+  if (port == 0 || port > kMaxPorts || out.hop_count > out.hops.size()) return false;
+  for (wire::Usid& hop : out.hops) {
+    const std::uint32_t number = in.u32();
+    if (number > 0xFFFF) return false;
+    hop = wire::Usid{static_cast<std::uint16_t>(number)};
+  }
+  return true;
+}
+
+bool read_drained(wire::ByteReader& in, std::map<std::string, DrainedPart>& out) {
+  std::size_t parts = 0;
+  if (!read_count(in, kMaxDrainedParts, 10, parts)) return false;
+  for (std::size_t i = 0; i < parts; ++i) {
+    std::size_t length = 0;
+    if (!read_count(in, kMaxPartName, 1, length)) return false;
+    std::string name;
+    for (std::size_t at = 0; at < length; ++at)
+      name += static_cast<char>(in.u8());
+    if (!is_part_name(name) || (!out.empty() && name <= out.rbegin()->first)) return false;
+    DrainedPart& part = out[name];
+    std::size_t count = 0;
+    if (!read_enum(in, DrainedBy::kWatch, part.by) || !read_count(in, kMaxExclusions, 10, count))
+      return false;
+    part.exclusions.resize(count);
+    for (PathExclusion& exclusion : part.exclusions)
+      if (!read_exclusion(in, exclusion)) return false;
+  }
+  return !in.failed();
+}
+
 std::size_t ev_total(const NodeSnapshot& state) {
   std::size_t total = 0;
   for (const auto& [id, profile] : state.ev_profiles)
@@ -230,8 +281,19 @@ bool within_limits(const NodeSnapshot& state) {
   for (const auto& [id, profile] : state.ev_profiles) {
     if (profile.fields.size() > kMaxFormatFields || profile.evs.size() > kMaxEvsPerQp) return false;
   }
-  return state.formats.size() <= kMaxFormatProfiles && state.ev_profiles.size() <= kMaxEvProfiles &&
-         state.cc_profiles.size() <= kMaxCcProfiles && ev_total(state) <= kMaxNodeEvs;
+  for (const auto& [name, part] : state.drained) {
+    if (!is_part_name(name) || part.exclusions.size() > kMaxExclusions) return false;
+  }
+  return state.drained.size() <= kMaxDrainedParts && state.formats.size() <= kMaxFormatProfiles &&
+         state.ev_profiles.size() <= kMaxEvProfiles && state.cc_profiles.size() <= kMaxCcProfiles &&
+         ev_total(state) <= kMaxNodeEvs;
+}
+
+std::uint32_t oldest_schema(const NodeSnapshot& state) {
+  if (state.drained.empty()) return kSchemaWithoutDrains;
+  for (const auto& [name, part] : state.drained)
+    if (part.exclusions.size() > kFewExclusions) return kStateSchema;
+  return kSchemaOfFewExclusions;
 }
 
 // Every online EV profile that names a format needs that format online.
@@ -258,7 +320,7 @@ Result<std::vector<std::byte>> encode_state(const NodeSnapshot& state) {
   Output out;
   out.reserve(kHeaderBytes + 2 * wire::kEvBytes * ev_total(state));
   out.u64(kMagic);
-  out.u32(kStateSchema);
+  out.u32(oldest_schema(state));
   out.u32(0);  // length, below
   out.u64(state.version);
   out.u32(0);  // checksum, below
@@ -278,6 +340,11 @@ Result<std::vector<std::byte>> encode_state(const NodeSnapshot& state) {
     out.u64(id);
     write_cc_profile(out, profile);
   }
+  if (!state.drained.empty()) {
+    out.count(state.drained.size());
+    for (const auto& [name, part] : state.drained)
+      write_drained_part(out, name, part);
+  }
   out.put_u32(12, static_cast<std::uint32_t>(out.size() - kHeaderBytes));
   out.put_u32(kChecksumAt, checksum(out.view()));
   return out.take();
@@ -289,7 +356,8 @@ Result<NodeSnapshot> decode_state(std::span<const std::byte> file) {
   if (in.u64() != kMagic || in.failed()) return Status(kInvalidArgument, "not a state file");
   const std::uint32_t schema = in.u32();
   if (in.failed()) return Status(kInvalidArgument, "cut short");
-  if (schema != kStateSchema) return Status(kUnsupported, "written by another version");
+  if (schema < kSchemaWithoutDrains || schema > kStateSchema)
+    return Status(kUnsupported, "written by another version");
   const std::uint32_t length = in.u32();
   NodeSnapshot state;
   state.version = in.u64();
@@ -300,8 +368,10 @@ Result<NodeSnapshot> decode_state(std::span<const std::byte> file) {
   if (!(state.ports_enabled - PortMask::first(kMaxPorts)).empty()) return kBroken;
   if (!read_map(in, kMaxFormatProfiles, read_format, state.formats) ||
       !read_map(in, kMaxEvProfiles, read_ev_profile, state.ev_profiles) ||
-      !read_map(in, kMaxCcProfiles, read_cc_profile, state.cc_profiles) || in.left() != 0)
+      !read_map(in, kMaxCcProfiles, read_cc_profile, state.cc_profiles))
     return kBroken;
+  if (schema != kSchemaWithoutDrains && !read_drained(in, state.drained)) return kBroken;
+  if (in.left() != 0) return kBroken;
   if (ev_total(state) > kMaxNodeEvs || !formats_present(state)) return kBroken;
   return state;
 }

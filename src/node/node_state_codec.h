@@ -15,7 +15,10 @@
 
 namespace mrc::node {
 
-inline constexpr std::uint32_t kStateSchema = 1;
+// The newest there is. A state is written in the oldest that can hold it, so that an older version
+// of OpenMRC reads what it knows: 1 holds all but drained parts, 2 parts of up to 32
+// exclusions.
+inline constexpr std::uint32_t kStateSchema = 3;
 inline constexpr std::size_t kMaxStateFileBytes = 8U << 20;
 
 // kTooLong: more profiles, fields or EVs than the limits allow.

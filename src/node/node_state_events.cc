@@ -21,7 +21,7 @@
 namespace mrc::node {
 namespace {
 
-constexpr std::size_t kMaxListeners = 64;
+constexpr std::size_t kMaxListeners = 1'024;
 constexpr std::size_t kMaxSenders = 4'096;          // whose sequence a listener follows
 constexpr std::uint32_t kEventMagic = 0x4D45'5632;  // "MEV2"
 constexpr std::size_t kEventBytes = 4 + 8 + 8 + 8 + 2 * wire::kEvBytes + 3 + 4;
@@ -208,6 +208,11 @@ void EventSender::send(const NodeEvEvent& event) {
 
 std::unique_ptr<NodeState::Listener> open_listener(const std::string& directory,
                                                    std::size_t capacity) {
+  // Senders look at so many: one more would hear nothing.
+  if (node_files::list_directory(directory, kMaxListeners).size() >= kMaxListeners) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   const std::string path = node_files::path_in(directory, node_files::unique_name());
   if (mkfifo(path.c_str(), 0600) != 0) {
     if (errno == EACCES) errno = EPERM;

@@ -315,16 +315,16 @@ int read_all(int fd, std::size_t limit, std::vector<std::byte>& out) {
 }
 
 int create_life_file(const std::string& directory, const std::string& prefix, LifeDescriptor& lock,
-                     std::string& path) {
+                     std::string& path, mode_t mode) {
   for (int attempt = 0; attempt < kCreateAttempts; ++attempt) {
     path = path_in(directory, prefix);
     path += unique_name();
-    os::Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    os::Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!fd.valid()) {
       if (errno == EEXIST) continue;
       return errno;
     }
-    if (fchmod(fd.get(), 0644) != 0 || flock(fd.get(), LOCK_EX) != 0) return errno;
+    if (fchmod(fd.get(), mode) != 0 || flock(fd.get(), LOCK_EX) != 0) return errno;
     // Until it was locked it looked like that of a dead process, and may have been removed.
     struct stat info {};
     if (fstat(fd.get(), &info) != 0) return errno;
@@ -335,20 +335,12 @@ int create_life_file(const std::string& directory, const std::string& prefix, Li
   return EAGAIN;
 }
 
-namespace {
-
-enum class Life : std::uint8_t { kNone, kDead, kAlive };
-
-// Whether the file's process lives. What nobody can lock (pipes, links, files closed to us) is not
-// one of ours; what we have no descriptor for may be.
 Life life_of(const std::string& path, os::Descriptor& fd) {
   const int error = open_for_reading(path, fd);
   if (error == EINVAL || error == ENOENT || error == ELOOP || error == EACCES) return Life::kNone;
   const bool dead = error == 0 && flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
   return dead ? Life::kDead : Life::kAlive;
 }
-
-}  // namespace
 
 bool for_each_life_file(const std::string& directory, std::string_view prefix,
                         const std::function<bool(const LifeFile& file)>& found) {

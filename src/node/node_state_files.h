@@ -66,7 +66,11 @@ int read_all(int fd, std::size_t limit, std::vector<std::byte>& out);
 
 // A new file `<prefix><unique>` in `directory`, locked by us until `lock` closes.
 int create_life_file(const std::string& directory, const std::string& prefix, LifeDescriptor& lock,
-                     std::string& path);
+                     std::string& path, mode_t mode = 0644);
+// Whether the file's process lives. What nobody can lock (pipes, links, files closed to us) is not
+// one of ours; what we have no descriptor for may be. A dead one is locked until `fd` closes.
+enum class Life : std::uint8_t { kNone, kDead, kAlive };
+Life life_of(const std::string& path, os::Descriptor& fd);
 struct LifeFile {
   int fd = -1;  // none when we are out of descriptors
   uid_t owner = 0;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/prng.h"
 #include "node/opinion_record.h"
 
 namespace mrc::node {
@@ -21,6 +22,7 @@ namespace {
 constexpr std::uint32_t kMaxOpinions = 16'384;  // of one process
 constexpr unsigned kReadAttempts = 4;
 constexpr const char* kOpinionPrefix = "opinions-";
+constexpr const char* kFollowerPrefix = "follows-";
 
 std::string user_prefix(ProfileKind kind, std::uint64_t id) {
   std::array<char, 32> text{};
@@ -94,6 +96,18 @@ void read_opinions(int fd, std::uint64_t wanted, Opinions& all) {
     if (known != all.end()) known->second = std::max(known->second, record->opinion.state);
   }
 }
+
+// As it stands in the file, in the order of the host. `check` tells a record that is being written.
+struct FollowerRecord {
+  NodeFollower told;
+  std::uint64_t check = 0;
+
+  static FollowerRecord of(const NodeFollower& told) {
+    return {told, mix64(told.process ^ mix64(told.version ^ mix64(told.stranded)))};
+  }
+  bool is_whole() const { return check == of(told).check; }
+};
+static_assert(std::has_unique_object_representations_v<FollowerRecord>);
 
 }  // namespace
 
@@ -241,6 +255,42 @@ std::vector<NodeState::EvOpinion> EvOpinions::read(const NodeSnapshot& now,
       list.push_back({.value = {key.second}, .port = key.first, .state = state});
   }
   return list;
+}
+
+void Followers::close(bool ours) {
+  const std::lock_guard lock(mutex_);
+  if (file_.valid() && ours) unlink(path_.c_str());
+  file_ = {};
+}
+
+// Programs that end without closing their device leave a file, and few ask who follows: whoever
+// makes a new one looks at the others, which removes those of the dead.
+bool Followers::open_file() {
+  if (file_.valid()) return true;
+  read();
+  return node_files::create_life_file(directory_, kFollowerPrefix, file_, path_) == 0;
+}
+
+void Followers::note(std::uint64_t version, std::uint64_t stranded) {
+  const std::lock_guard lock(mutex_);
+  if (!open_file()) return;
+  const auto record = FollowerRecord::of(
+      {.process = static_cast<std::uint64_t>(getpid()), .version = version, .stranded = stranded});
+  // What is not written is noticed by those who wait.
+  [[maybe_unused]] const ssize_t written = pwrite(file_.get(), &record, sizeof(record), 0);
+}
+
+// One that is being written, or never was, follows nothing yet.
+std::vector<NodeFollower> Followers::read() const {
+  std::vector<NodeFollower> all;
+  node_files::for_each_life_file(
+      directory_, kFollowerPrefix, [&](const node_files::LifeFile& file) {
+        FollowerRecord record;
+        const bool whole = pread(file.fd, &record, sizeof(record), 0) == sizeof(record);
+        all.push_back(whole && record.is_whole() ? record.told : NodeFollower{});
+        return true;
+      });
+  return all;
 }
 
 }  // namespace mrc::node

@@ -108,4 +108,22 @@ class EvOpinions {
   std::uint32_t slot_count_ = 0;
 };
 
+// One file per process with the version of the state it follows.
+class Followers {
+ public:
+  explicit Followers(std::string directory) : directory_(std::move(directory)) {}
+  void close(bool ours);
+
+  void note(std::uint64_t version, std::uint64_t stranded);
+  std::vector<NodeFollower> read() const;
+
+ private:
+  bool open_file();
+
+  const std::string directory_;
+  std::mutex mutex_;
+  node_files::LifeDescriptor file_;
+  std::string path_;
+};
+
 }  // namespace mrc::node

@@ -18,18 +18,19 @@ struct Resource {
   std::uint64_t bytes = 0;
   std::uint64_t largest_flow = 0;
   Time first_start = kEndOfTime;
+  unsigned fewest_hops = ~0U;  // of its flows
 };
 
-void load(Resource& resource, const Task& task, Time start) {
+void load(Resource& resource, const Task& task, unsigned hops) {
   resource.bytes += task.bytes;
   resource.largest_flow = std::max(resource.largest_flow, task.bytes);
-  resource.first_start = std::min(resource.first_start, start);
+  resource.first_start = std::min(resource.first_start, task.delay);
+  resource.fewest_hops = std::min(resource.fewest_hops, hops);
 }
 
 // Each transport has headers of its own: with 4 KiB payload 4,242 bytes over SRv6, 4,178 in RoCEv2.
 std::uint32_t full_frame_bytes(const SimConfig& config) {
-  return config.transport == Transport::kRoce ? roce_frame_bytes(config)
-                                              : full_packet_bytes(config);
+  return config.transport == Transport::kMrc ? full_packet_bytes(config) : roce_frame_bytes(config);
 }
 
 class BoundFinder {
@@ -56,6 +57,7 @@ class BoundFinder {
   double time_for_us(double wire_bytes, const std::vector<LinkId>& links, double link_bps) const;
   double line_time_us(std::uint64_t bytes) const;
   double chain_us(const Task& task) const;
+  double nearer_us(unsigned hops) const;
   void raise(double us, const std::string& reason) {
     if (us > bound_.us) bound_ = {us, reason};
   }
@@ -114,9 +116,11 @@ void BoundFinder::consider(const Resource& resource, const std::vector<LinkId>& 
   const auto bps = static_cast<double>(topology_.link_class(tier).bits_per_second);
   const double needs_us =
       time_for_us(static_cast<double>(resource.bytes) * wire_share_, links, bps);
-  // What the largest flow needs beyond the time on the line is the round trip.
-  const double idle_us =
-      ideal_.us(resource.largest_flow) - line_time_us(resource.largest_flow * connections_);
+  // What the largest flow needs beyond the time on the line is the round trip, which is shorter for
+  // flows that stay near.
+  const double idle_us = ideal_.us(resource.largest_flow) -
+                         line_time_us(resource.largest_flow * connections_) -
+                         nearer_us(resource.fewest_hops);
   raise(static_cast<double>(resource.first_start) / 1e6 + needs_us + idle_us, name);
 }
 
@@ -129,16 +133,17 @@ void BoundFinder::add_loads(const Workload& workload) {
   pod_down_.resize(topology_.spec().pods);
   for (const Task& task : workload.tasks) {
     if (task.kind != Task::Kind::kTransfer) continue;
-    load(host_out_[task.source], task, task.delay);
-    load(host_in_[task.destination], task, task.delay);
+    const unsigned hops = topology_.hops(task.source, task.destination);
+    load(host_out_[task.source], task, hops);
+    load(host_in_[task.destination], task, hops);
     const unsigned from = topology_.t0_of(task.source);
     const unsigned to = topology_.t0_of(task.destination);
     if (from == to) continue;
-    load(t0_up_[from], task, task.delay);
-    load(t0_down_[to], task, task.delay);
+    load(t0_up_[from], task, hops);
+    load(t0_down_[to], task, hops);
     if (topology_.pod_of_t0(from) == topology_.pod_of_t0(to)) continue;
-    load(pod_up_[topology_.pod_of_t0(from)], task, task.delay);
-    load(pod_down_[topology_.pod_of_t0(to)], task, task.delay);
+    load(pod_up_[topology_.pod_of_t0(from)], task, hops);
+    load(pod_down_[topology_.pod_of_t0(to)], task, hops);
   }
 }
 
@@ -167,8 +172,8 @@ void BoundFinder::consider_resources() {
   for (unsigned t0 = 0; t0 < topology_.spec().t0; ++t0) {
     links.clear();
     for (unsigned plane = 0; plane < planes; ++plane)
-      for (unsigned t1 = 0; t1 < topology_.t1_per_pod(); ++t1)
-        links.push_back(topology_.t0_up(plane, t0, t1));
+      for (unsigned up = 0; up < topology_.uplinks_per_t0(); ++up)
+        links.push_back(topology_.t0_up(plane, t0, up));
     consider_both(t0_up_[t0], t0_down_[t0], links, LinkTier::kT0T1, "t0:" + std::to_string(t0));
   }
   for (unsigned pod = 0; topology_.three_tier() && pod < topology_.spec().pods; ++pod) {
@@ -181,6 +186,19 @@ void BoundFinder::consider_resources() {
     consider_both(pod_up_[pod], pod_down_[pod], links, LinkTier::kT1T2,
                   "pod:" + std::to_string(pod));
   }
+}
+
+// How much shorter a round trip over so many links is than one over the greatest distance.
+double BoundFinder::nearer_us(unsigned hops) const {
+  constexpr double kAnswerBytes = 128;
+  double us = 0;
+  for (unsigned tier = hops / 2; tier < topology_.longest_hops() / 2; ++tier) {
+    const fabric::LinkClass& c = topology_.link_class(static_cast<LinkTier>(tier));
+    const double store_us =
+        (packet_bytes_ + kAnswerBytes) * 8e6 / static_cast<double>(c.bits_per_second);
+    us += 2 * (2 * static_cast<double>(c.delay_ps) / 1e6 + store_us);
+  }
+  return us;
 }
 
 // From post until the last byte is in the receiver's memory, on an idle fabric: every hop stores
@@ -224,10 +242,11 @@ void BoundFinder::consider_chains(const Workload& workload) {
 }
 
 Bound BoundFinder::find(const Workload& workload) {
-  std::uint64_t largest = 0;
-  for (const Task& task : workload.tasks)
-    largest = std::max(largest, task.bytes);
-  if (largest > 0) raise(ideal_.us(largest), "the largest flow");
+  for (const Task& task : workload.tasks) {
+    if (task.kind != Task::Kind::kTransfer) continue;
+    const double nearer = nearer_us(topology_.hops(task.source, task.destination));
+    raise(ideal_.us(task.bytes) - nearer, "the largest flow");
+  }
   add_loads(workload);
   consider_resources();
   consider_chains(workload);

@@ -16,7 +16,11 @@
 
 namespace mrc::sim {
 
-enum class Transport : std::uint8_t { kMrc, kRoce };
+enum class Transport : std::uint8_t {
+  kMrc,
+  kRoce,   // RoCEv2
+  kSplit,  // RoCEv2 whose messages are split over paths that the sender chooses and keeps
+};
 
 // What sealing takes of a host and of the wire (ADR 25). The times are those of one Neoverse V1
 // core with AES-128-GCM of OpenSSL 3.0 (docs/performance.md): 4 KiB are 918 ns, the calls around
@@ -59,6 +63,7 @@ struct RoceOptions {
   std::uint32_t ecn_max_bytes = 0;
   double ecn_max_probability = 0;
   std::uint32_t pause_bytes = 0;  // PFC, per ingress link
+  unsigned split_paths = 4;       // kSplit: parts of a message, each on a path of its own
 };
 
 struct SimConfig {
@@ -76,9 +81,13 @@ struct SimConfig {
   double loss = 0;
   std::vector<std::string> faults;      // text form
   Time carrier_detect_ps = 10'000'000;  // a host port notices its dead link
-  Time end_ps = 10'000'000'000'000;     // give up after this much simulated time
-  bool verify = false;                  // carry and compare every byte
-  Time bin_ps = 1'000'000;              // resolution of the goodput series
+  // Beyond serialisation and cables: what a host takes until it looks at a packet, and what queues
+  // are sized for although the simulator does not take it.
+  Time host_delay_ps = 0;
+  Time queue_slack_ps = 0;
+  Time end_ps = 10'000'000'000'000;  // give up after this much simulated time
+  bool verify = false;               // carry and compare every byte
+  Time bin_ps = 1'000'000;           // resolution of the goodput series
 };
 
 }  // namespace mrc::sim

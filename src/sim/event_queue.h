@@ -30,6 +30,7 @@ enum class EventKind : std::uint8_t {
   kHostTimer,
   kTask,
   kSample,
+  kPause,  // whoever runs the simulation wants it to stop here for a while
 };
 
 // Events of one time are ordered by kind, then by `subject`: the link, host or task concerned. No

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/types.h"
+#include "core/event.h"
 #include "fabric/topology.h"
 #include "sim/event_queue.h"
 #include "sim/host_memory.h"
@@ -86,7 +88,28 @@ struct HostTotals {
   std::uint64_t hedged = 0;  // sent once more, as everything waited for them on a slow path
   std::uint64_t control_packets = 0;
   std::uint64_t probes = 0;
+  // Why packets were sent again, as far as a transport tells (core/counters.h).
+  std::uint64_t trim_nacks = 0;
+  std::uint64_t lost_by_path_order = 0;
+  std::uint64_t lost_by_time = 0;
+  std::uint64_t lost_by_timeout = 0;
+
+  void add(const HostTotals& other);
 };
+
+inline void HostTotals::add(const HostTotals& other) {
+  data_packets += other.data_packets;
+  retransmits += other.retransmits;
+  timeouts += other.timeouts;
+  spurious += other.spurious;
+  hedged += other.hedged;
+  control_packets += other.control_packets;
+  probes += other.probes;
+  trim_nacks += other.trim_nacks;
+  lost_by_path_order += other.lost_by_path_order;
+  lost_by_time += other.lost_by_time;
+  lost_by_timeout += other.lost_by_timeout;
+}
 
 // How the senders of a host stand at the moment, summed over its connections.
 struct HostGauges {
@@ -95,6 +118,24 @@ struct HostGauges {
   std::uint64_t in_flight_bytes = 0;
   std::uint32_t good_evs = 0;
   std::uint32_t bad_evs = 0;
+};
+
+// A connection with something to send, and what its sender thinks of each of its paths.
+struct SenderStatus {
+  struct Path {
+    unsigned plane = 0;
+    std::uint32_t entropy = 0;
+    core::EvState state = core::EvState::kGood;
+  };
+
+  std::uint32_t peer = 0;
+  std::uint32_t connection = 0;
+  std::uint64_t window_bytes = 0;
+  std::uint64_t in_flight_bytes = 0;
+  std::int64_t round_trip_ns = 0;  // smoothed
+  std::uint64_t resent = 0;
+  std::uint64_t timeouts = 0;
+  std::vector<Path> paths;
 };
 
 class Host {
@@ -114,6 +155,10 @@ class Host {
   virtual void set_paused(Time now, unsigned plane, bool paused) = 0;
   virtual HostTotals totals() const = 0;
   virtual HostGauges gauges() const { return {}; }
+  // So many of its connections that send, those with the most bad paths first.
+  virtual std::vector<SenderStatus> senders(std::size_t) const { return {}; }
+  // Whether a full packet to this peer would have to wait for the congestion window.
+  virtual bool window_closed(std::uint32_t, std::uint32_t) const { return false; }
 };
 
 }  // namespace mrc::sim

@@ -41,10 +41,13 @@ std::uint32_t frame_extra_bytes(const SimConfig& config) {
   return kEthernetBytes + tunnel + kIpv6Bytes + kUdpBytes + seal + trailer_bytes(config);
 }
 
-Time round_trip(const SimConfig& config, const fabric::Topology& topology, unsigned hops) {
+// Of a packet with so much payload and its answer through an idle fabric; what hosts take is no
+// part of it.
+Time round_trip(const SimConfig& config, const fabric::Topology& topology, unsigned hops,
+                std::uint32_t payload_bytes) {
   constexpr wire::Packet kSack{.bth = {.opcode = wire::Opcode::kSack}};
   const std::uint64_t answer = frame_extra_bytes(config) + wire::header_length(kSack);
-  const std::uint64_t bytes = full_packet_bytes(config) + answer;
+  const std::uint64_t bytes = full_packet_bytes(config) - config.path_mtu + payload_bytes + answer;
   const auto one = [&](fabric::LinkTier tier) {
     const fabric::LinkClass& c = topology.link_class(tier);
     return 2 * c.delay_ps + fabric::transmission_ps(bytes, c.bits_per_second);
@@ -69,11 +72,18 @@ std::uint32_t trimmed_packet_bytes(const SimConfig& config) {
 }
 
 Time longest_base_rtt(const SimConfig& config, const fabric::Topology& topology) {
-  return round_trip(config, topology, topology.longest_hops());
+  return round_trip(config, topology, topology.longest_hops(), config.path_mtu);
+}
+
+Time idle_rtt(const SimConfig& config, const fabric::Topology& topology,
+              const PacketBetween& packet) {
+  const unsigned hops = topology.hops(packet.source, packet.destination);
+  return round_trip(config, topology, hops, packet.payload_bytes);
 }
 
 std::uint64_t plane_bdp_bytes(const SimConfig& config, const fabric::Topology& topology) {
-  const auto rtt_ns = static_cast<std::uint64_t>(to_ns(longest_base_rtt(config, topology)));
+  const auto rtt_ns =
+      static_cast<std::uint64_t>(to_ns(longest_base_rtt(config, topology) + config.queue_slack_ps));
   return rtt_ns * (topology.spec().host_link.bits_per_second / 1'000'000) / 8'000;
 }
 
@@ -111,7 +121,8 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
 
 DurationNs MrcWorld::base_rtt_ns(unsigned source, unsigned destination) const {
   const fabric::Topology& topology = routing->topology();
-  return to_ns(round_trip(*config, topology, topology.hops(source, destination)));
+  return to_ns(idle_rtt(*config, topology, {source, destination, config->path_mtu}) +
+               2 * config->host_delay_ps);
 }
 
 core::EndpointConfig MrcHost::endpoint_config(const MrcWorld& world, std::uint32_t host,
@@ -210,8 +221,7 @@ void MrcHost::create_qp(Connection& c) {
                                         .max_receives = receive_slots(c.plan)});
   MRC_ASSERT(status.ok());
   core::QpInit init;
-  const auto& profiles = c.plan.sends > 0 ? world_->profiles : world_->way_back;
-  init.ev_profile = &profiles[world_->routing->topology().place_at_t0(host_) % profiles.size()];
+  init.ev_profile = &profile_of(c);
   init.cc.algorithm = config.mrc.algorithm;
   init.cc.network_trims = config.trimming;
   init.cc.nscc = config.mrc.nscc;
@@ -370,6 +380,54 @@ HostGauges MrcHost::gauges() const {
   return gauges;
 }
 
+const core::EvProfile& MrcHost::profile_of(const Connection& c) const {
+  const auto& profiles = c.plan.sends > 0 ? world_->profiles : world_->way_back;
+  return profiles[world_->routing->topology().place_at_t0(host_) % profiles.size()];
+}
+
+std::vector<SenderStatus> MrcHost::senders(std::size_t most) const {
+  std::vector<std::pair<std::uint32_t, const Connection*>> found;  // by bad paths
+  for (const Connection& c : connections_) {
+    if (!c.open || c.plan.sends == 0) continue;
+    const core::QpStatus status = endpoint_->query_qp(c.qp).value();
+    if (status.sends_outstanding > 0) found.emplace_back(status.bad_evs, &c);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<SenderStatus> senders;
+  for (std::size_t i = 0; i < std::min(most, found.size()); ++i)
+    senders.push_back(status_of(*found[i].second));
+  return senders;
+}
+
+SenderStatus MrcHost::status_of(const Connection& c) const {
+  const core::QpStatus status = endpoint_->query_qp(c.qp).value();
+  SenderStatus told{
+      .peer = c.plan.peer,
+      .connection = c.plan.number,
+      .window_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, status.window_bytes)),
+      .in_flight_bytes =
+          static_cast<std::uint64_t>(std::max<std::int64_t>(0, status.bytes_in_flight)),
+      .round_trip_ns = status.smoothed_rtt_ns,
+      .resent = status.counters.retransmitted,
+      .timeouts = status.counters.timeouts};
+  const core::EvProfile& profile = profile_of(c);
+  for (unsigned i = 0; i < profile.size(); ++i) {
+    const auto ev = static_cast<EvIndex>(i);
+    told.paths.push_back({.plane = static_cast<unsigned>(profile.entry(ev).port) - 1,
+                          .entropy = profile.entry(ev).entropy,
+                          .state = endpoint_->query_ev(c.qp, ev).value()});
+  }
+  return told;
+}
+
+bool MrcHost::window_closed(std::uint32_t peer, std::uint32_t number) const {
+  const Connection& c = connections_[find_connection(connections_, peer, number)];
+  if (!c.open) return false;
+  const core::QpStatus status = endpoint_->query_qp(c.qp).value();
+  return status.peer_bytes_in_flight + world_->config->path_mtu > status.window_bytes;
+}
+
 HostTotals MrcHost::totals() const {
   HostTotals totals;
   for (const Connection& c : connections_) {
@@ -380,6 +438,10 @@ HostTotals MrcHost::totals() const {
     totals.timeouts += counters.timeouts;
     totals.spurious += counters.spurious;
     totals.hedged += counters.hedged;
+    totals.trim_nacks += counters.trimmed;
+    totals.lost_by_path_order += counters.lost_by_path_order;
+    totals.lost_by_time += counters.lost_by_time;
+    totals.lost_by_timeout += counters.lost_by_timeout;
   }
   totals.control_packets = control_packets_;
   totals.probes = probes_;

@@ -36,7 +36,15 @@ struct MrcWorld {
 std::uint32_t full_packet_bytes(const SimConfig& config);
 // Idle round trip of a full-size packet and its answer over the longest path.
 Time longest_base_rtt(const SimConfig& config, const fabric::Topology& topology);
-// What one plane holds in that time.
+// The same of any packet between two hosts.
+struct PacketBetween {
+  unsigned source = 0;
+  unsigned destination = 0;
+  std::uint32_t payload_bytes = 0;
+};
+Time idle_rtt(const SimConfig& config, const fabric::Topology& topology,
+              const PacketBetween& packet);
+// What one plane holds in the longest of these and in the slack of queues.
 std::uint64_t plane_bdp_bytes(const SimConfig& config, const fabric::Topology& topology);
 // Size of a packet that a switch has trimmed.
 std::uint32_t trimmed_packet_bytes(const SimConfig& config);
@@ -56,6 +64,8 @@ class MrcHost final : public Host {
   void set_paused(Time, unsigned, bool) override {}  // MRC runs without PFC
   HostTotals totals() const override;
   HostGauges gauges() const override;
+  std::vector<SenderStatus> senders(std::size_t most) const override;
+  bool window_closed(std::uint32_t peer, std::uint32_t number) const override;
 
   const core::Endpoint& endpoint() const { return *endpoint_; }
 
@@ -76,6 +86,8 @@ class MrcHost final : public Host {
                                               unsigned qps);
   void open(Time now, std::uint32_t connection);
   void create_qp(Connection& connection);
+  const core::EvProfile& profile_of(const Connection& connection) const;
+  SenderStatus status_of(const Connection& connection) const;
   void connect(Time now, Connection& mine, const Connection& theirs);
   bool post_part(Time now, Waiting& waiting);
   void post_waiting(Time now);

@@ -89,12 +89,12 @@ bool Network::arrive(Time now, PacketId packet) {
   ++head.hop;
   const fabric::LinkFaults* faults = l.faulty ? &faults_.of(in) : nullptr;
   if (faults != nullptr && !faults->delivers(now)) [[unlikely]] {
-    drop(l, packet, counters_.dropped_down);
+    drop(now, l, packet, LossCause::kLinkDown);
     return false;
   }
   if (head.doomed_at == head.hop || (faults != nullptr && !survives(faults->condition(), head)))
       [[unlikely]] {
-    drop(l, packet, counters_.dropped_loss);
+    drop(now, l, packet, LossCause::kRandomLoss);
     return false;
   }
   if (faults != nullptr) l.faulty = faults->condition() != fabric::LinkCondition{};
@@ -104,7 +104,7 @@ bool Network::arrive(Time now, PacketId packet) {
   }
   const LinkId out = route(l, head);
   if (out == fabric::kNoLink) [[unlikely]] {
-    drop(l, packet, counters_.dropped_no_route);
+    drop(now, l, packet, LossCause::kNoRoute);
     return false;
   }
   enqueue(now, out, packet);
@@ -134,7 +134,7 @@ void Network::enqueue(Time now, LinkId link, PacketId packet) {
   LinkState& l = links_[fabric::index(link)];
   PacketHead& head = packets_->head(packet);
   if (is_down(link)) [[unlikely]] {
-    drop(l, packet, counters_.dropped_down);
+    drop(now, l, packet, LossCause::kLinkDown);
     return;
   }
   advance(now, link);
@@ -143,28 +143,32 @@ void Network::enqueue(Time now, LinkId link, PacketId packet) {
     start(now, link, packet);
     return;
   }
-  if (!admit(l, packet)) {
-    drop(l, packet, counters_.dropped_full);
+  if (!admit(now, l, packet)) {
+    drop(now, l, packet, LossCause::kQueueFull);
     return;
   }
   append(l, packet);
+  if (watch_ != nullptr) [[unlikely]]
+    watch_->on_queued(now, packet);
   if (config_.pfc.enabled) hold(now, head, true);
 }
 
 // Where the last one of the queue is to be cut in its stead, the packet takes its place, and its
 // content.
-void Network::choose_victim(LinkState& l, PacketId packet) {
+void Network::choose_victim(Time now, LinkState& l, PacketId packet) {
   const fabric::TrimVictim victim = config_.trim_victim;
   if (victim == fabric::TrimVictim::kArrival || l.data_head == kNoPacket) return;
   const PacketHead& head = packets_->head(packet);
   const PacketHead& last = packets_->head(l.data_tail);
   if (last.priority != PacketClass::kData || last.bytes != head.bytes) return;
   const bool heads = (draw(fabric::index(head.link), l.trims) & 1) != 0;
-  if (victim == fabric::TrimVictim::kTail || heads) packets_->exchange(packet, l.data_tail);
+  if (victim == fabric::TrimVictim::kEither && !heads) return;
+  packets_->exchange(packet, l.data_tail);
+  if (watch_ != nullptr) watch_->on_exchanged(now, packet, l.data_tail);
 }
 
 // False: no room. A packet that is cut to make it fit moves to the control class.
-bool Network::admit(LinkState& l, PacketId packet) {
+bool Network::admit(Time now, LinkState& l, PacketId packet) {
   const fabric::QueuePolicy& policy = policies_[l.policy];
   PacketHead& head = packets_->head(packet);
   if (head.priority != PacketClass::kControl) {
@@ -175,9 +179,10 @@ bool Network::admit(LinkState& l, PacketId packet) {
       case fabric::Admission::kDrop:
         return false;
       case fabric::Admission::kTrim:
-        choose_victim(l, packet);
+        choose_victim(now, l, packet);
         ++l.trims;
-        ++counters_.trims;
+        ++counter_of(LossCause::kTrimmed);
+        if (watch_ != nullptr) watch_->on_lost(now, packet, LossCause::kTrimmed);
         head.trim = policy.faces_host ? PacketTrim::kTrimmedLastHop : PacketTrim::kTrimmed;
         head.bytes = config_.trimmed_bytes;
         head.priority = PacketClass::kControl;
@@ -239,8 +244,11 @@ void Network::start(Time at, LinkId link, PacketId packet) {
   ++l.packets;
   if (l.tapped) [[unlikely]]
     tap_->on_packet(at, link, head, packets_->body(packet));
+  if (watch_ != nullptr) [[unlikely]]
+    watch_->on_started(at, link, packet);
   l.busy_until = at + transmission_time(l, link, head.bytes);
-  head.set_arrives_at(l.busy_until + delay_[l.tier]);
+  const Time host_delay = l.policy == kToHost ? config_.host_delay_ps : 0;
+  head.set_arrives_at(l.busy_until + delay_[l.tier] + host_delay);
   head.next = kNoPacket;
   if (l.flying_head == kNoPacket) {
     l.flying_head = packet;
@@ -316,10 +324,27 @@ bool Network::survives(const fabric::LinkCondition& condition, PacketHead& head)
   return true;
 }
 
-void Network::drop(LinkState& l, PacketId packet, std::uint64_t& counter) {
+void Network::drop(Time now, LinkState& l, PacketId packet, LossCause cause) {
+  if (watch_ != nullptr) watch_->on_lost(now, packet, cause);
   ++l.drops;
-  ++counter;
+  ++counter_of(cause);
   packets_->give_back(packet);
+}
+
+std::uint64_t& Network::counter_of(LossCause cause) {
+  switch (cause) {
+    case LossCause::kTrimmed:
+      return counters_.trims;
+    case LossCause::kQueueFull:
+      return counters_.dropped_full;
+    case LossCause::kLinkDown:
+      return counters_.dropped_down;
+    case LossCause::kRandomLoss:
+      return counters_.dropped_loss;
+    case LossCause::kNoRoute:
+      break;
+  }
+  return counters_.dropped_no_route;
 }
 
 void Network::flush(Time now, LinkId link) {
@@ -329,7 +354,7 @@ void Network::flush(Time now, LinkId link) {
       const PacketId packet = *queue;
       *queue = packets_->head(packet).next;
       if (config_.pfc.enabled) hold(now, packets_->head(packet), false);
-      drop(l, packet, counters_.dropped_down);
+      drop(now, l, packet, LossCause::kLinkDown);
     }
   }
   l.control_bytes = 0;

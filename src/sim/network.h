@@ -18,6 +18,7 @@
 #include "sim/event_queue.h"
 #include "sim/packet.h"
 #include "sim/packet_tap.h"
+#include "sim/packet_watch.h"
 
 namespace mrc::sim {
 
@@ -33,6 +34,7 @@ struct NetworkConfig {
   std::uint64_t plane_bdp_bytes = 0;
   bool trimming = true;
   fabric::TrimVictim trim_victim = fabric::TrimVictim::kArrival;
+  Time host_delay_ps = 0;          // from the end of a host's link until it sees the packet
   bool mark_last_hop = false;      // ECN on ports that face hosts too
   double ecn_max_probability = 1;  // at the top of the ramp; above it every packet is marked
   PfcConfig pfc;
@@ -120,6 +122,8 @@ class Network {
   const fabric::Topology& topology() const { return routing_->topology(); }
   // Everything that leaves on this link is shown to the tap from now on; one tap for all links.
   void tap(fabric::LinkId link, PacketTap& tap);
+  // Follows all packets from now on; one watch at a time.
+  void watch(PacketWatch& watch) { watch_ = &watch; }
   // What waits at the sending end now.
   std::uint32_t queued_bytes(Time now, fabric::LinkId link);
   // Fetches what arrive() will touch.
@@ -130,8 +134,8 @@ class Network {
   fabric::LinkId route(const LinkState& in, PacketHead& head) const;
   fabric::LinkId next_by_usid(const fabric::Node& at, const PacketHead& head, unsigned hop) const;
   void enqueue(Time now, fabric::LinkId link, PacketId packet);
-  bool admit(LinkState& l, PacketId packet);
-  void choose_victim(LinkState& l, PacketId packet);
+  bool admit(Time now, LinkState& l, PacketId packet);
+  void choose_victim(Time now, LinkState& l, PacketId packet);
   void append(LinkState& l, PacketId packet);
   // Starts every transmission that begins at or before `now`.
   void advance(Time now, fabric::LinkId link);
@@ -142,7 +146,8 @@ class Network {
   Time transmission_time(const LinkState& l, fabric::LinkId link, std::uint32_t bytes) const;
   // False: the link lost the packet. Otherwise it may have damaged it.
   bool survives(const fabric::LinkCondition& condition, PacketHead& head);
-  void drop(LinkState& l, PacketId packet, std::uint64_t& counter);
+  void drop(Time now, LinkState& l, PacketId packet, LossCause cause);
+  std::uint64_t& counter_of(LossCause cause);
   void flush(Time now, fabric::LinkId link);
   void hold(Time now, const PacketHead& head, bool held);
   std::uint32_t draw(std::uint64_t a, std::uint64_t b) const;
@@ -163,6 +168,7 @@ class Network {
   std::uint64_t sends_ = 0;
   NetworkCounters counters_;
   PacketTap* tap_ = nullptr;
+  PacketWatch* watch_ = nullptr;
 };
 
 }  // namespace mrc::sim

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/assert.h"
 #include "sim/bound.h"
 #include "sim/dip.h"
 #include "sim/ideal.h"
@@ -74,7 +75,15 @@ void add_faults(const fabric::Topology& topology, const std::vector<fabric::Faul
 }  // namespace
 
 const char* transport_name(Transport transport) {
-  return transport == Transport::kMrc ? "mrc" : "rocev2";
+  switch (transport) {
+    case Transport::kMrc:
+      return "mrc";
+    case Transport::kRoce:
+      return "rocev2";
+    case Transport::kSplit:
+      break;
+  }
+  return "split";
 }
 
 Distribution distribution(std::vector<double> values) {
@@ -91,6 +100,18 @@ Distribution distribution(std::vector<double> values) {
   d.p99 = at_share(0.99);
   d.max = values.back();
   return d;
+}
+
+std::vector<Explanation> explain_slowest(const Report& report, const Workload& workload,
+                                         unsigned count, const ProgressFunction& progress) {
+  const std::vector<std::uint64_t> sizes = flow_sizes(workload);
+  if (sizes.empty()) return {};
+  const IdealTimes ideal(report.config, sizes);
+  Simulation again(report.config);
+  again.follow(slowest_flows(workload, report.result, ideal, count));
+  const SimResult result = again.run(progress);
+  MRC_ASSERT(result.trace_hash == report.result.trace_hash);  // looking changes nothing
+  return again.explain();
 }
 
 Report make_report(const SimConfig& config, const fabric::Topology& topology,
@@ -111,6 +132,8 @@ Report make_report(const SimConfig& config, const fabric::Topology& topology,
   const auto finish = static_cast<Time>(report.finish_us * 1e6);
   if (report.result.complete && workload.bus_factor > 0)
     report.collective = {algorithm_gbps(workload, finish), bus_gbps(workload, finish)};
+  report.fairness = measure_fairness(workload, report.result);
+  if (workload.by_size) report.slowdown = slowdown_by_size(workload, report.result, ideal);
   add_faults(topology, faults, report);
   return report;
 }

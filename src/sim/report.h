@@ -8,12 +8,16 @@
 
 #include "fabric/fault_plan.h"
 #include "sim/config.h"
+#include "sim/explain.h"
+#include "sim/fairness.h"
 #include "sim/result.h"
+#include "sim/simulation.h"
+#include "sim/slowdown.h"
 #include "sim/workload.h"
 
 namespace mrc::sim {
 
-const char* transport_name(Transport transport);  // "mrc", "rocev2"
+const char* transport_name(Transport transport);  // "mrc", "rocev2", "split"
 
 struct Distribution {
   double mean = 0;
@@ -23,7 +27,7 @@ struct Distribution {
 };
 Distribution distribution(std::vector<double> values);
 
-// The bystander of an incast.
+// The bystander of an incast; the flow of a parking lot that crosses two busy racks.
 struct VictimReport {
   double fct_us = 0;
   double alone_us = 0;
@@ -51,10 +55,16 @@ struct Report {
   bool has_down_fault = false;
   std::optional<VictimReport> victim;
   std::optional<CollectiveReport> collective;
-  std::vector<std::string> faults;  // as written
-  std::vector<Time> fault_starts;   // of each
+  std::optional<FairnessReport> fairness;  // where the workload asks for it
+  std::vector<SlowdownClass> slowdown;     // likewise
+  std::vector<std::string> faults;         // as written
+  std::vector<Time> fault_starts;          // of each
   SimResult result;
 };
+
+// Runs it once more to tell where the time of the `count` slowest flows went, the worst first.
+std::vector<Explanation> explain_slowest(const Report& report, const Workload& workload,
+                                         unsigned count, const ProgressFunction& progress = {});
 
 // Measures the dip and runs flows alone.
 Report make_report(const SimConfig& config, const fabric::Topology& topology,

@@ -90,7 +90,7 @@ Time SampleRecorder::on_sample(Time now) {
     row = std::max(row, bytes);
   }
   for (std::uint32_t host = 0; host < topology.hosts(); ++host) {
-    const HostGauges gauges = simulation_.gauges(host);
+    const HostGauges gauges = simulation_.host(host).gauges();
     sample.senders.connections += gauges.connections;
     sample.senders.window_bytes += gauges.window_bytes;
     sample.senders.in_flight_bytes += gauges.in_flight_bytes;

@@ -42,6 +42,7 @@ struct SimResult {
   HostTotals hosts;
   NetworkCounters network;
   Series series;
+  Series shares;                // by flow instead of plane, where the workload asks for it
   std::vector<double> step_us;  // training
 };
 

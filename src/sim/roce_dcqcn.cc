@@ -1,8 +1,10 @@
 #include "sim/roce_dcqcn.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/assert.h"
+#include "fabric/input_error.h"
 
 namespace mrc::sim {
 namespace {
@@ -12,6 +14,31 @@ constexpr double kSmallestAlpha = 1.0 / 65536;
 constexpr std::uint16_t kMaxStages = 10'000;
 
 }  // namespace
+
+DcqcnParameters DcqcnParameters::named(std::string_view name) {
+  DcqcnParameters p;
+  if (name == "tuned") return p;
+  if (name == "paper") {
+    p.alpha_period_ps = 55'000'000;
+    p.clamp_target = true;
+    return p;
+  }
+  if (name != "nic")
+    throw fabric::InputError("'" + std::string(name) +
+                             "' is no set of DCQCN parameters; there are tuned, paper, nic");
+  // Defaults that mlxconfig shows: RPG_AI_RATE 5 and RPG_HAI_RATE 50 (Mb/s, whatever the port),
+  // RPG_MIN_RATE 1, RPG_TIME_RESET 300 us, RPG_BYTE_RESET 32767, RPG_THRESHOLD 1, DCE_TCP_G 1019 of
+  // 1024, DCE_TCP_RTT 1 us, MIN_TIME_BETWEEN_CNPS 4 us, CLAMP_TGT_RATE off.
+  p.additive_bps = 5'000'000;
+  p.hyper_bps = 50'000'000;
+  p.min_bps = 1'000'000;
+  p.stage_period_ps = 300'000'000;
+  p.stage_bytes = 32'767;
+  p.fast_recovery_stages = 1;
+  p.gain = 5.0 / 1024;
+  p.cnp_interval_ps = 4'000'000;
+  return p;
+}
 
 DcqcnParameters DcqcnParameters::scaled_to(std::uint64_t bits_per_second) const {
   DcqcnParameters p = *this;

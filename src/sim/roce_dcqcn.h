@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "sim/event_queue.h"
 
@@ -26,6 +27,11 @@ struct DcqcnParameters {
   // Every cut lowers the target, even when the rate has not risen since the cut before.
   bool clamp_target = false;
   Time cnp_interval_ps = 50'000'000;  // receiver: least time between CNPs of a queue pair
+
+  // Sets that people run: "tuned" (ours, what suits 400 Gb/s best of what we tried), "paper" (Zhu
+  // et al., SIGCOMM 2015, rates in proportion to the port's), "nic" (what a ConnectX-7 ships with).
+  // Throws InputError.
+  static DcqcnParameters named(std::string_view name);
 
   // With every rate filled in for a port of this speed.
   DcqcnParameters scaled_to(std::uint64_t bits_per_second) const;

@@ -34,6 +34,7 @@ RoceWorld::RoceWorld(const SimConfig& config, const fabric::Routing& fabric_rout
       dcqcn_on(config.roce.dcqcn),
       timeout_ps(kTimeoutUnit << config.roce.timeout),
       retries(config.roce.retries),
+      chosen_paths(config.transport == Transport::kSplit),
       seed(config.seed) {}
 
 RoceHost::RoceHost(RoceWorld& world, std::uint32_t host,
@@ -42,15 +43,37 @@ RoceHost::RoceHost(RoceWorld& world, std::uint32_t host,
   connections_.reserve(planned.size());
   for (const PlannedConnection& plan : planned) {
     Connection& c = connections_.emplace_back(plan, world.dcqcn);
-    // Both ends use the same plane; each direction has a source port of its own.
-    const std::uint64_t pair = mix(std::min(host, plan.peer), std::max(host, plan.peer));
-    const std::uint64_t own = mix(mix(host, plan.peer), plan.number);
-    const std::uint64_t plane = mix(world.seed, mix(pair, plan.number)) % ports_.size();
-    c.source_port = static_cast<std::uint16_t>(0xC000 | (mix(world.seed, own) & 0x3FFF));
-    PacketHead head;
-    address(c, head);
-    c.path = ecmp_path(*world.routing, head, static_cast<unsigned>(plane));
+    if (world.chosen_paths) {
+      choose_path(c);
+    } else {
+      hash_path(c);
+    }
   }
+}
+
+// Ways in turn, over all that the host sends, so that each carries the same share of it; hosts of a
+// rack begin at different ones. Ends that only answer have turns of their own.
+void RoceHost::choose_path(Connection& c) {
+  const fabric::Topology& topology = world_->routing->topology();
+  const std::uint32_t ways = topology.paths_per_plane() * topology.planes();
+  const std::uint32_t first = topology.place_at_t0(host_) * ways / topology.hosts_per_t0();
+  const std::uint32_t way = (first + (c.plan.sends > 0 ? next_way_++ : c.plan.number)) % ways;
+  const std::uint32_t in_plane = way / topology.planes();
+  const unsigned t2 = topology.three_tier() ? topology.t2_per_group() : 1;
+  c.path = {static_cast<std::uint8_t>(way % topology.planes()),
+            static_cast<std::uint16_t>(in_plane / t2), static_cast<std::uint16_t>(in_plane % t2)};
+  c.entropy = world_->routing->entropy_of(c.path);
+}
+
+// Both ends use the same plane; each direction has a source port of its own.
+void RoceHost::hash_path(Connection& c) {
+  const std::uint64_t pair = mix(std::min(host_, c.plan.peer), std::max(host_, c.plan.peer));
+  const std::uint64_t own = mix(mix(host_, c.plan.peer), c.plan.number);
+  const std::uint64_t plane = mix(world_->seed, mix(pair, c.plan.number)) % ports_.size();
+  c.entropy = 0xC000 | static_cast<std::uint32_t>(mix(world_->seed, own) & 0x3FFF);
+  PacketHead head;
+  address(c, head);
+  c.path = ecmp_path(*world_->routing, head, static_cast<unsigned>(plane));
 }
 
 void RoceHost::append(List& list, std::uint32_t Connection::*next, std::uint32_t connection) {
@@ -80,19 +103,20 @@ void RoceHost::post(Time now, const Message& message) {
   if (c.retry_at == kEndOfTime) restart_retry_timer(now, c);
 }
 
-void RoceHost::on_packet(Time now, PacketId id, unsigned) {
+void RoceHost::on_packet(Time now, PacketId id, unsigned plane) {
   const PacketHead& head = world_->packets->head(id);
   if (head.corrupt) return;
   const PacketBody body = world_->packets->body(id);
   const RocePacket& packet = std::get<RocePacket>(body.packet);
   Connection& c = connections_[packet.connection];
   if (packet.kind == RocePacket::Kind::kData)
-    on_data(now, c, head, body);
+    on_data(now, c, head, body, plane);
   else
     on_answer(now, c, packet);
 }
 
-void RoceHost::on_data(Time now, Connection& c, const PacketHead& head, const PacketBody& body) {
+void RoceHost::on_data(Time now, Connection& c, const PacketHead& head, const PacketBody& body,
+                       unsigned plane) {
   const RocePacket& packet = std::get<RocePacket>(body.packet);
   if (head.congestion_experienced && world_->dcqcn_on &&
       c.responder.on_mark(now, world_->dcqcn.cnp_interval_ps))
@@ -105,7 +129,7 @@ void RoceHost::on_data(Time now, Connection& c, const PacketHead& head, const Pa
   if (!result.accepted) return;
   if (packet.payload_bytes > 0)
     world_->listener->on_placed(now, {.host = host_,
-                                      .plane = c.path.plane,
+                                      .plane = plane,
                                       .from = body.local_address,
                                       .to = result.address,
                                       .bytes = packet.payload_bytes});
@@ -288,7 +312,7 @@ PacketHead& RoceHost::new_packet(Connection& c, RocePacket packet, Outgoing& out
 void RoceHost::address(const Connection& c, PacketHead& head) const {
   head.source = host_;
   head.destination = c.plan.peer;
-  head.entropy = c.source_port;
+  head.entropy = c.entropy;
 }
 
 void RoceHost::set_port_up(Time now, unsigned plane, bool up) {

@@ -29,6 +29,7 @@ struct RoceWorld {
   bool dcqcn_on = true;
   Time timeout_ps = 0;
   unsigned retries = 0;
+  bool chosen_paths = false;  // by the sender, in turn; otherwise by hash
   std::uint64_t seed = 1;
 
   RoceWorld(const SimConfig& config, const fabric::Routing& fabric_routing, PacketPool& packet_pool,
@@ -65,7 +66,7 @@ class RoceHost final : public Host {
 
     PlannedConnection plan;
     std::uint32_t at_peer = kNone;  // its number among the peer's connections
-    std::uint16_t source_port = 0;
+    std::uint32_t entropy = 0;      // source port, or the path that the sender chose
     fabric::Path path;
     std::uint8_t retries = 0;
     bool failed : 1 = false;
@@ -94,10 +95,13 @@ class RoceHost final : public Host {
     std::uint32_t connection = 0;
   };
 
+  void choose_path(Connection& c);
+  void hash_path(Connection& c);
   void append(List& list, std::uint32_t Connection::*next, std::uint32_t connection);
   std::uint32_t take_first(List& list, std::uint32_t Connection::*next);
 
-  void on_data(Time now, Connection& c, const PacketHead& head, const PacketBody& body);
+  void on_data(Time now, Connection& c, const PacketHead& head, const PacketBody& body,
+               unsigned plane);
   void on_answer(Time now, Connection& c, const RocePacket& packet);
   void on_timeout(Time now, Connection& c);
   void fail(Time now, Connection& c);
@@ -119,6 +123,7 @@ class RoceHost final : public Host {
 
   RoceWorld* world_;
   std::uint32_t host_;
+  std::uint32_t next_way_ = 0;  // of those that choose_path() hands out
   std::vector<Connection> connections_;
   std::vector<Port> ports_;       // by plane
   std::vector<Timer> timers_;     // heap; entries whose time is not the connection's are stale

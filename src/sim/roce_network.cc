@@ -26,6 +26,7 @@ void check(const RoceOptions& options) {
     if (!fine) throw fabric::InputError(std::string("rocev2: ") + what);
   };
   require(options.timeout <= 31, "the local ACK timeout is a number from 0 to 31");
+  require(options.split_paths > 0, "a message is split into 1 or more parts");
   require(options.ack_every > 0, "an ACK is asked for every 1 or more packets");
   require(options.ecn_max_probability >= 0 && options.ecn_max_probability <= 1,
           "the ECN probability lies between 0 and 1");
@@ -36,8 +37,8 @@ void check(const RoceOptions& options) {
 }
 
 unsigned largest_radix(const fabric::Topology& topology) {
-  const unsigned t0 = topology.hosts_per_t0() + topology.t1_per_pod();
-  const unsigned t1 = topology.t0_per_pod() + topology.t2_per_group();
+  const unsigned t0 = topology.hosts_per_t0() + topology.uplinks_per_t0();
+  const unsigned t1 = topology.t0_per_pod() * topology.cables() + topology.t2_per_group();
   return std::max({t0, t1, topology.spec().pods});
 }
 
@@ -61,7 +62,8 @@ void set_up_for_roce(const SimConfig& config, const fabric::Topology& topology,
                      NetworkConfig& network) {
   const RoceOptions& options = config.roce;
   check(options);
-  network.mode = fabric::ForwardingMode::kEcmp;
+  network.mode = config.transport == Transport::kSplit ? fabric::ForwardingMode::kStructuredEv
+                                                       : fabric::ForwardingMode::kEcmp;
   network.trimming = false;
   network.mark_last_hop = true;
   network.ecn_max_probability =
@@ -86,17 +88,18 @@ fabric::Path ecmp_path(const fabric::Routing& routing, const PacketHead& head, u
   const fabric::Topology& topology = routing.topology();
   fabric::Path path;
   path.plane = static_cast<std::uint8_t>(plane);
-  fabric::Node at = topology.describe(topology.host_up(plane, head.source)).to;
+  fabric::Link link = topology.describe(topology.host_up(plane, head.source));
   const auto next = [&] {
-    at =
-        topology.describe(routing.next_by_hash(at, head.source, head.destination, head.entropy)).to;
+    link = topology.describe(
+        routing.next_by_hash(link.to, head.source, head.destination, head.entropy));
   };
   next();
-  if (at.kind != fabric::NodeKind::kT1) return path;
-  path.t1 = static_cast<std::uint16_t>(at.index % topology.t1_per_pod());
+  if (link.to.kind != fabric::NodeKind::kT1) return path;
+  path.up = static_cast<std::uint16_t>(link.to.index % topology.t1_per_pod() * topology.cables() +
+                                       link.cable);
   next();
-  if (at.kind != fabric::NodeKind::kT2) return path;
-  path.t2 = static_cast<std::uint16_t>(at.index % topology.t2_per_group());
+  if (link.to.kind != fabric::NodeKind::kT2) return path;
+  path.t2 = static_cast<std::uint16_t>(link.to.index % topology.t2_per_group());
   return path;
 }
 

@@ -1,4 +1,4 @@
-// Bytes delivered over time, per plane, in bins that widen when the run gets long.
+// Bytes delivered over time, per plane (or per flow), in bins that widen when the run gets long.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Series {
   static constexpr std::size_t kMaxBins = 1 << 14;
 
   Series() = default;
-  Series(unsigned planes, Time bin_ps) : bin_ps_(bin_ps), bytes_(planes) {}
+  Series(unsigned planes, Time bin_ps) : bin_ps_(bin_ps), bytes_(planes), totals_(planes) {}
 
   void add(Time now, unsigned plane, std::uint32_t bytes) {
     auto bin = static_cast<std::size_t>(now / bin_ps_);
@@ -24,6 +24,7 @@ class Series {
     std::vector<std::uint64_t>& b = bytes_[plane];
     if (bin >= b.size()) b.resize(bin + 1);
     b[bin] += bytes;
+    totals_[plane] += bytes;
   }
 
   Time bin_ps() const { return bin_ps_; }
@@ -37,6 +38,7 @@ class Series {
   std::uint64_t bytes(unsigned plane, std::size_t bin) const {
     return bin < bytes_[plane].size() ? bytes_[plane][bin] : 0;
   }
+  std::uint64_t total(unsigned plane) const { return totals_[plane]; }
   std::uint64_t bytes(std::size_t bin) const {
     std::uint64_t sum = 0;
     for (unsigned p = 0; p < planes(); ++p)
@@ -56,6 +58,7 @@ class Series {
 
   Time bin_ps_ = 1'000'000;
   std::vector<std::vector<std::uint64_t>> bytes_;  // by plane, then by bin
+  std::vector<std::uint64_t> totals_;              // by plane
 };
 
 }  // namespace mrc::sim

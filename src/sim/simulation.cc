@@ -31,8 +31,9 @@ CalendarSize calendar_size(const SimConfig& config, const fabric::Topology& topo
   Time reach = 0;
   for (unsigned tier = 0; tier < fabric::kLinkTiers; ++tier) {
     const fabric::LinkClass& c = topology.link_class(static_cast<fabric::LinkTier>(tier));
-    reach = std::max(
-        reach, c.delay_ps + fabric::transmission_ps(full_packet_bytes(config), c.bits_per_second));
+    reach =
+        std::max(reach, config.host_delay_ps + c.delay_ps +
+                            fabric::transmission_ps(full_packet_bytes(config), c.bits_per_second));
   }
   CalendarSize size;
   const auto wanted_ps = static_cast<std::uint64_t>(256 / events_per_ps);
@@ -56,8 +57,9 @@ NetworkConfig network_config(const SimConfig& config, const fabric::Topology& to
   network.loss = config.loss;
   network.seed = config.seed;
   network.trimmed_bytes = trimmed_packet_bytes(config);
+  network.host_delay_ps = config.host_delay_ps;
   network.plane_bdp_bytes = plane_bdp_bytes(config, topology);
-  if (config.transport == Transport::kRoce) set_up_for_roce(config, topology, network);
+  if (config.transport != Transport::kMrc) set_up_for_roce(config, topology, network);
   return network;
 }
 
@@ -88,6 +90,10 @@ std::vector<double> step_times(const Workload& workload, const std::vector<FlowR
   return step_us;
 }
 
+bool seals(const SimConfig& config) {
+  return config.transport == Transport::kMrc && config.mrc.seal.on;
+}
+
 // Sorts, and adds up what belongs to one connection.
 void merge(std::vector<PlannedConnection>& plan) {
   const auto key = [](const PlannedConnection& c) { return std::pair(c.peer, c.number); };
@@ -106,6 +112,11 @@ void merge(std::vector<PlannedConnection>& plan) {
   plan.resize(kept);
 }
 
+// Where the shares of a task's flow are recorded.
+unsigned sharing_flow(const Workload& workload, TaskId task) {
+  return static_cast<unsigned>(task / (workload.tasks.size() / workload.share_flows));
+}
+
 }  // namespace
 
 Simulation::Simulation(const SimConfig& config)
@@ -114,20 +125,19 @@ Simulation::Simulation(const SimConfig& config)
       routing_(topology_),
       workload_(make_workload(config.workload, topology_)),
       events_(make_queue(config, topology_)),
+      faults_(config.faults, topology_, config.end_ps, events_),
       memory_(workload_.tasks.size(), config.verify) {
   if (topology_.hosts() > 1U << PacketHead::kHostBits)
     throw fabric::InputError("topology: the simulator takes up to " +
                              std::to_string(1U << PacketHead::kHostBits) + " hosts");
-  for (const std::string& text : config.faults)
-    faults_.push_back(fabric::parse_fault(text, topology_));
   network_ =
       std::make_unique<Network>(routing_, network_config(config_, topology_), events_, packets_);
   result_.flows.resize(workload_.tasks.size());
   result_.series = Series(topology_.planes(), config.bin_ps);
+  result_.shares = Series(workload_.share_flows, config.bin_ps);
   for (const Task& task : workload_.tasks)
-    bytes_total_ += task.bytes;
+    bytes_.total += task.bytes;
   build_hosts();
-  schedule_faults();
 }
 
 Simulation::~Simulation() = default;
@@ -141,7 +151,7 @@ void Simulation::build_hosts() {
     planned[task.source].push_back({task.destination, task.connection, 1, 0});
     planned[task.destination].push_back({task.source, task.connection, 0, notifies});
   }
-  if (config_.transport == Transport::kRoce) {
+  if (config_.transport != Transport::kMrc) {
     roce_world_ = std::make_unique<RoceWorld>(config_, routing_, packets_, *this);
   } else {
     mrc_world_ = std::make_unique<MrcWorld>(config_, routing_, packets_, *this);
@@ -171,35 +181,49 @@ std::unique_ptr<Host> Simulation::build_host(std::uint32_t host,
   return built;
 }
 
-void Simulation::schedule_faults() {
-  actions_ = fabric::timeline(faults_, config_.end_ps);
-  for (std::uint32_t i = 0; i < actions_.size(); ++i)
-    events_.push(Event(actions_[i].time_ps, EventKind::kFault, i));
-}
-
 void Simulation::sample(Time first, Sampler sampler) {
-  sampler_ = std::move(sampler);
+  observers_.sample = std::move(sampler);
   events_.push(Event(first, EventKind::kSample, 0));
 }
 
+void Simulation::follow(const std::vector<TaskId>& tasks) {
+  observers_.explainer = std::make_unique<Explainer>(topology_, workload_, packets_, tasks);
+  network_->watch(*observers_.explainer);
+}
+
+std::vector<Explanation> Simulation::explain() const {
+  return observers_.explainer ? observers_.explainer->explain() : std::vector<Explanation>{};
+}
+
 SimResult Simulation::run(const ProgressFunction& progress) {
-  for (TaskId task = 0; task < workload_.tasks.size(); ++task)
-    if (workload_.tasks[task].waits == 0) start_task(0, task);
-  while (tasks_done_ < workload_.tasks.size() && !events_.empty()) {
+  advance(config_.end_ps, progress);
+  return finish();
+}
+
+bool Simulation::advance(Time until, const ProgressFunction& progress) {
+  if (phase_ == Phase::kOver) return false;
+  if (phase_ == Phase::kFresh) {
+    for (TaskId task = 0; task < workload_.tasks.size(); ++task)
+      if (workload_.tasks[task].waits == 0) start_task(0, task);
+  }
+  if (until < config_.end_ps) events_.push(Event(std::max(until, now_), EventKind::kPause, 0));
+  phase_ = Phase::kUnderWay;
+  while (tasks_done_ < workload_.tasks.size() && !events_.empty() && !stopped_) {
     const Event event = events_.pop();
     now_ = event.time;
     if (now_ > config_.end_ps) break;
     prefetch();
     handle(event);
     if (++result_.events % kProgressEvents == 0 && progress) {
-      const double share = bytes_total_ == 0 ? 1
-                                             : static_cast<double>(bytes_placed_) /
-                                                   static_cast<double>(bytes_total_);
+      const double share = bytes_.total == 0 ? 1
+                                             : static_cast<double>(bytes_.placed) /
+                                                   static_cast<double>(bytes_.total);
       progress({share, now_, result_.events, network_->counters().packet_hops});
     }
+    if (phase_ == Phase::kPaused) return true;
   }
-  collect();
-  return std::move(result_);
+  phase_ = Phase::kOver;
+  return false;
 }
 
 void Simulation::prefetch() const {
@@ -249,7 +273,7 @@ void Simulation::handle(const Event& event) {
       return post_task(event.time, task);
     }
     case EventKind::kFault:
-      return on_fault(event.time, actions_[event.subject()]);
+      return on_fault(event.time, event.subject());
     case EventKind::kCarrier:
       return on_carrier(event.time, event.subject() / topology_.planes(),
                         event.subject() % topology_.planes());
@@ -260,7 +284,11 @@ void Simulation::handle(const Event& event) {
       return on_pause(event);
     case EventKind::kSample:
       --result_.events;  // Looking is no part of the run.
-      events_.push(Event(sampler_(event.time), EventKind::kSample, 0));
+      events_.push(Event(observers_.sample(event.time), EventKind::kSample, 0));
+      return;
+    case EventKind::kPause:
+      --result_.events;
+      if (!events_.empty()) phase_ = Phase::kPaused;
       return;
   }
 }
@@ -273,7 +301,8 @@ void Simulation::on_arrival(const Event& event) {
   const unsigned plane = network_->link(head.link).to.plane;
   note(static_cast<std::uint64_t>(event.time) * 31 + event.subject());
   note(std::uint64_t{head.entropy} << 32 | head.bytes << 1 | (head.congestion_experienced ? 1 : 0));
-  if (seals()) charge_seal(event.time, hosts_[host], packet);
+  if (seals(config_)) charge_seal(event.time, hosts_[host], packet);
+  if (observers_.explainer) observers_.explainer->on_arrived(event.time, packet);
   hosts_[host].host->on_packet(event.time, packet, plane);
   packets_.give_back(packet);
   pump(event.time, host);
@@ -288,11 +317,17 @@ void Simulation::on_pause(const Event& event) {
   pump(event.time, host.index);
 }
 
-void Simulation::on_fault(Time now, const fabric::FaultAction& action) {
+void Simulation::on_fault(Time now, std::uint32_t number) {
+  const fabric::FaultAction* pending = faults_.action(number);
+  if (pending == nullptr) {
+    --result_.events;  // A run whose plan had said so from the start would not have it.
+    return;
+  }
+  const fabric::FaultAction& action = *pending;
   network_->apply(now, action);
   if (action.kind != fabric::FaultKind::kDown) return;
   if (action.begins) last_down_ = now;
-  if (!faults_[action.fault].link_state_visible) return;
+  if (!faults_.plan()[action.fault].link_state_visible) return;
   const fabric::Link link = topology_.describe(action.link);
   for (const fabric::Node& end : {link.from, link.to}) {
     if (end.kind != fabric::NodeKind::kHost) continue;
@@ -316,10 +351,11 @@ void Simulation::pump(Time now, std::uint32_t host) {
       free = free.with(PortId{static_cast<std::uint8_t>(plane + 1)});
   Outgoing out;
   while (!free.empty() && slot.sealing_until <= now && slot.host->next_packet(now, free, out)) {
-    if (seals()) charge_seal(now, slot, out.packet);
+    if (seals(config_)) charge_seal(now, slot, out.packet);
     inject(now, out);
     free = free.without(PortId{static_cast<std::uint8_t>(out.plane + 1)});
   }
+  if (observers_.explainer) observers_.explainer->on_pumped(now, host, *slot.host);
   const bool seals_still = slot.sealing_until > now;
   if (seals_still || slot.host->wants_to_send()) {
     Time next = seals_still ? slot.sealing_until : kEndOfTime;
@@ -359,6 +395,11 @@ void Simulation::inject(Time now, const Outgoing& out) {
           std::max(result_.recovery_us, static_cast<double>(now - last_down_) / 1e6);
   }
   network_->send(now, out.plane, out.packet);
+  if (observers_.explainer) {
+    const std::uint32_t host = packets_.head(out.packet).source;
+    observers_.explainer->on_injected(now, network_->free_at(out.plane, host), out.plane,
+                                      out.packet);
+  }
 }
 
 void Simulation::start_task(Time now, TaskId task) {
@@ -372,6 +413,7 @@ void Simulation::start_task(Time now, TaskId task) {
 void Simulation::post_task(Time now, TaskId task) {
   const Task& t = workload_.tasks[task];
   result_.flows[task].posted = now;
+  if (observers_.explainer) observers_.explainer->on_posted(now, task);
   hosts_[t.source].host->post(now, {.task = task,
                                     .destination = t.destination,
                                     .connection = t.connection,
@@ -384,6 +426,7 @@ void Simulation::on_sent(Time now, TaskId task, bool ok) {
   FlowResult& flow = result_.flows[task];
   flow.sent = now;
   flow.failed = !ok;
+  if (observers_.explainer && ok) observers_.explainer->on_completed(now, task);
   ++(ok ? result_.completed : result_.failed);
   ++tasks_done_;
   if (ok) memory_.check(task, workload_.tasks[task].bytes);
@@ -411,34 +454,30 @@ void Simulation::on_placed(Time now, const Placed& placed) {
   const TaskId task = task_of_address(placed.to);
   MRC_ASSERT(task < workload_.tasks.size());
   memory_.place(placed, workload_.tasks[task].bytes);
-  bytes_placed_ += placed.bytes;
+  if (observers_.explainer) observers_.explainer->on_placed(now, placed);
+  bytes_.placed += placed.bytes;
   result_.series.add(now, placed.plane, placed.bytes);
+  if (workload_.share_flows > 0)
+    result_.shares.add(now, sharing_flow(workload_, task), placed.bytes);
 }
 
 void Simulation::note(std::uint64_t value) {
   result_.trace_hash = (std::rotl(result_.trace_hash, 5) ^ value) * 0x9E37'79B9'7F4A'7C15;
 }
 
-void Simulation::collect() {
+SimResult Simulation::finish() {
   result_.finished_at = now_;
   result_.complete = tasks_done_ == workload_.tasks.size() && result_.failed == 0;
   result_.bytes_wrong = memory_.wrong();
   result_.network = network_->counters();
   result_.step_us = step_times(workload_, result_.flows);
-  for (const HostSlot& slot : hosts_) {
-    const HostTotals t = slot.host->totals();
-    result_.hosts.data_packets += t.data_packets;
-    result_.hosts.retransmits += t.retransmits;
-    result_.hosts.timeouts += t.timeouts;
-    result_.hosts.spurious += t.spurious;
-    result_.hosts.hedged += t.hedged;
-    result_.hosts.control_packets += t.control_packets;
-    result_.hosts.probes += t.probes;
-  }
+  for (const HostSlot& slot : hosts_)
+    result_.hosts.add(slot.host->totals());
   const NetworkCounters& n = result_.network;
   for (const std::uint64_t counter : {n.packet_hops, n.marks, n.trims, n.drops(), n.pauses,
                                       result_.hosts.retransmits, result_.hosts.probes})
     note(counter);
+  return std::move(result_);
 }
 
 }  // namespace mrc::sim

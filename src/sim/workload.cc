@@ -25,6 +25,9 @@ constexpr Generator kGenerators[] = {
     {"pair", make_pair},
     {"permutation", make_permutation},
     {"incast", make_incast},
+    {"fairness", make_fairness},
+    {"parking-lot", make_parking_lot},
+    {"poisson", make_poisson},
     {"all-to-all", make_all_to_all},
     {"ring-all-reduce", make_ring_all_reduce},
     {"tree-all-reduce", make_tree_all_reduce},
@@ -109,6 +112,11 @@ void WorkloadBuilder::set_collective(std::uint32_t ranks, std::uint64_t bytes, d
 }
 
 Workload WorkloadBuilder::build() {
+  std::uint32_t connections = 1;
+  for (const Task& task : workload_.tasks)
+    connections = std::max(connections, task.connection + 1U);
+  if (records_shares_)
+    workload_.share_flows = static_cast<unsigned>(workload_.tasks.size()) / connections;
   std::stable_sort(edges_.begin(), edges_.end(),
                    [](const Edge& a, const Edge& b) { return a.earlier < b.earlier; });
   for (const Edge& edge : edges_) {

@@ -39,6 +39,8 @@ struct Workload {
   // Bandwidth that the busiest port of a perfect execution needs, over bytes per time: makes
   // collectives of all kinds and sizes comparable with the rate of a port. 0: has no such figure.
   double bus_factor = 0;
+  unsigned share_flows = 0;  // flows whose shares over time are recorded; 0: none
+  bool by_size = false;      // flows of many lengths, reported by length
 };
 
 // Tasks that belong together and have consecutive numbers, such as the parts of one transfer.
@@ -60,6 +62,9 @@ class WorkloadBuilder {
   void wait(TaskRange later, TaskRange earlier);
   // Tasks made from now on belong to the next step of a training loop.
   void begin_step() { ++workload_.steps; }
+  // The bytes of each flow are recorded over time; all tasks are flows, each on all connections.
+  void record_shares() { records_shares_ = true; }
+  void report_by_size() { workload_.by_size = true; }
   void set_collective(std::uint32_t ranks, std::uint64_t bytes, double bus_factor);
 
   Workload build();
@@ -73,6 +78,7 @@ class WorkloadBuilder {
 
   Workload workload_;
   std::vector<Edge> edges_;
+  bool records_shares_ = false;
 };
 
 // Which host is which rank of a collective, where no list says so.
@@ -91,14 +97,20 @@ struct WorkloadSpec {
   std::string name = "permutation";
   std::uint64_t bytes = 2'000'000;
   std::uint64_t seed = 1;
-  unsigned connections = 1;       // per pair; a transfer is split evenly over them
-  unsigned senders = 8;           // incast
-  bool victim = false;            // incast: a flow between two other hosts of the sinks' rack
-  unsigned source = 0;            // pair
-  unsigned destination = 0;       // pair; 0 and 0: first host to last host
-  unsigned steps = 10;            // training
-  unsigned buckets = 4;           // training: all-reduces per step
-  Time compute_ps = 100'000'000;  // training: per step; a third forward, the rest backward
+  unsigned connections = 1;          // per pair; a transfer is split evenly over them
+  unsigned senders = 8;              // incast, fairness
+  bool victim = false;               // incast: a flow between two other hosts of the sinks' rack
+  unsigned crossing = 7;             // parking lot: flows on each of the two ways
+  std::uint64_t through_bytes = 0;   // parking lot: of the flow on both ways; 0: as the others
+  Time stagger_ps = 0;               // fairness: from the start of one flow to the next
+  double load = 0.5;                 // poisson: of the hosts' ports
+  Time arrivals_ps = 1'000'000'000;  // poisson: flows come for so long
+  std::string sizes;                 // poisson: "websearch" or a file; empty: all have `bytes`
+  unsigned source = 0;               // pair
+  unsigned destination = 0;          // pair; 0 and 0: first host to last host
+  unsigned steps = 10;               // training
+  unsigned buckets = 4;              // training: all-reduces per step
+  Time compute_ps = 100'000'000;     // training: per step; a third forward, the rest backward
   // All-to-all: how many peers a rank sends to at a time; 0: all.
   unsigned window = 8;
   // All-reduce and its relatives: pieces of each chunk, so that passing on overlaps with receiving;

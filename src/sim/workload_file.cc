@@ -1,14 +1,15 @@
 // Flows from a file of comma-separated values: source,destination,bytes[,start_us[,connection]],
-// one flow per line. Empty lines and lines that begin with # are skipped, and so is a first line
-// that names the columns.
+// one flow per line. Empty lines and lines that begin with # are skipped, and so is the first line
+// of the others if it names the columns, "source" first.
 
 #include <charconv>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "base/quantity.h"
 #include "fabric/input_error.h"
-#include "fabric/quantity.h"
 #include "sim/workload_makers.h"
 
 namespace mrc::sim {
@@ -65,7 +66,7 @@ class FlowLine {
 
   Time start() const {
     if (!has(3)) return 0;
-    const std::optional<Time> time = fabric::parse_time(std::string(fields_[3]) + "us");
+    const std::optional<Time> time = parse_time(std::string(fields_[3]) + "us");
     if (!time) fail("start_us '" + std::string(fields_[3]) + "' is not a time in microseconds");
     return *time;
   }
@@ -103,11 +104,13 @@ Workload make_flows(const WorkloadSpec& spec, const Topology& topology) {
   if (!in) throw InputError(spec.file + ": cannot be read");
   WorkloadBuilder builder("flows");
   std::string text;
+  bool first = true;
   bool any = false;
   for (unsigned number = 1; std::getline(in, text); ++number) {
     const std::string_view line = trimmed(text);
     if (line.empty() || line.front() == '#') continue;
-    if (number == 1 && fields_of(line)[0] == "source") continue;
+    const bool names_columns = std::exchange(first, false) && fields_of(line)[0] == "source";
+    if (names_columns) continue;
     add_flow(builder, spec, topology, FlowLine(spec.file + ":" + std::to_string(number), line));
     any = true;
   }

@@ -34,6 +34,9 @@ void add_ring_all_reduce(WorkloadBuilder& builder, const WorkloadSpec& spec, std
 Workload make_pair(const WorkloadSpec& spec, const fabric::Topology& topology);
 Workload make_permutation(const WorkloadSpec& spec, const fabric::Topology& topology);
 Workload make_incast(const WorkloadSpec& spec, const fabric::Topology& topology);
+Workload make_fairness(const WorkloadSpec& spec, const fabric::Topology& topology);
+Workload make_parking_lot(const WorkloadSpec& spec, const fabric::Topology& topology);
+Workload make_poisson(const WorkloadSpec& spec, const fabric::Topology& topology);
 Workload make_all_to_all(const WorkloadSpec& spec, const fabric::Topology& topology);
 Workload make_ring_all_reduce(const WorkloadSpec& spec, const fabric::Topology& topology);
 Workload make_tree_all_reduce(const WorkloadSpec& spec, const fabric::Topology& topology);

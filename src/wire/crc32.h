@@ -42,6 +42,7 @@ std::uint32_t update_arm(std::uint32_t state, std::span<const std::byte> bytes);
 std::uint32_t update_arm_folded(std::uint32_t state, std::span<const std::byte> bytes);
 #elif defined(__x86_64__)
 std::uint32_t update_x86_folded(std::uint32_t state, std::span<const std::byte> bytes);
+std::uint32_t update_x86_wide(std::uint32_t state, std::span<const std::byte> bytes);
 #endif
 
 }  // namespace mrc::wire::crc32

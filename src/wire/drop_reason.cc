@@ -27,6 +27,7 @@ constexpr std::array kNames = {
     "unknown_qp",
     "qp_not_ready",
     "wrong_source",
+    "wrong_context",
     "bad_port",
     "port_off",
     "duplicate",
@@ -36,10 +37,12 @@ constexpr std::array kNames = {
     "no_buffer",
     "access_denied",
     "wrong_message",
+    "wrong_number",
     "immediate_limit",
     "receive_queue_empty",
     "stale_feedback",
     "unknown_probe",
+    "unproven",
     "queue_full",
 };
 static_assert(kNames.size() == kDropReasonCount);

@@ -32,6 +32,7 @@ enum class DropReason : std::uint8_t {
   kUnknownQp,
   kQpNotReady,         // queue pair in a state that takes no such packet
   kWrongSource,        // not from the queue pair's peer
+  kWrongContext,       // names other queue pairs than those it is for and from
   kBadPort,            // arrived on a port this endpoint does not have
   kPortOff,            // arrived on a port that a controller has turned off
   kDuplicate,          // already received, not placed again
@@ -41,10 +42,12 @@ enum class DropReason : std::uint8_t {
   kNoBuffer,           // the caller had no buffer or resource for it
   kAccessDenied,       // memory key, right, domain or bounds
   kWrongMessage,       // headers contradict the message they belong to
+  kWrongNumber,        // a message or receive number that cannot be at its PSN, not answered
   kImmediateLimit,     // more immediates in flight than agreed
   kReceiveQueueEmpty,  // an immediate arrived and no receive was posted
   kStaleFeedback,      // SACK, NACK or ACK about packets no longer or never outstanding
   kUnknownProbe,       // answer to a probe that is not waiting for one
+  kUnproven,           // it may be so, but whoever said it has shown nothing for it
   kQueueFull,          // our own control queue had no room to answer
 
   kCount,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "wire/codec.h"
 #include "wire/crc32.h"
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -20,7 +21,6 @@ constexpr std::byte kOnes{0xFF};
 constexpr std::size_t kIpv4Length = 20;
 constexpr std::size_t kIpv6Length = 40;
 constexpr std::size_t kUdpLength = 8;
-constexpr std::size_t kBthLength = 12;
 
 // Bits of AT_HWCAP, as the Linux ABI fixes them.
 #if defined(__aarch64__) && defined(__linux__)
@@ -41,6 +41,8 @@ UpdateFunction function_of(CrcMethod method) {
 #elif defined(__x86_64__)
     case CrcMethod::kX86Folded:
       return crc32::update_x86_folded;
+    case CrcMethod::kX86Wide:
+      return crc32::update_x86_wide;
 #endif
     default:
       return nullptr;
@@ -85,6 +87,9 @@ bool crc_method_available(CrcMethod method) {
 #elif defined(__x86_64__)
     case CrcMethod::kX86Folded:
       return __builtin_cpu_supports("pclmul") != 0;
+    case CrcMethod::kX86Wide:
+      return __builtin_cpu_supports("pclmul") != 0 && __builtin_cpu_supports("avx512f") != 0 &&
+             __builtin_cpu_supports("vpclmulqdq") != 0;
 #endif
     default:
       return false;
@@ -93,7 +98,7 @@ bool crc_method_available(CrcMethod method) {
 
 CrcMethod best_crc_method() {
   for (const CrcMethod method :
-       {CrcMethod::kX86Folded, CrcMethod::kArmCrcFolded, CrcMethod::kArmCrc}) {
+       {CrcMethod::kX86Wide, CrcMethod::kX86Folded, CrcMethod::kArmCrcFolded, CrcMethod::kArmCrc}) {
     if (crc_method_available(method)) return method;
   }
   return CrcMethod::kTable;

@@ -50,6 +50,7 @@ enum class CrcMethod : std::uint8_t {
   kArmCrc,        // aarch64 CRC instructions, one stream
   kArmCrcFolded,  // three streams at once, joined by carry-less multiplication
   kX86Folded,     // x86-64 carry-less multiplication, four lanes
+  kX86Wide,       // sixteen lanes, four to a register of AVX-512
 };
 
 // Whether this machine can run `method`, and the fastest one it can.

@@ -1,6 +1,5 @@
 #include "dst/adversary.h"
 
-#include "dst/carriage.h"
 #include "dst/world.h"
 
 namespace mrc::dst {
@@ -47,16 +46,8 @@ void Adversary::on_fault(Fault kind) {
     const Host& host = *world_.hosts[world_.model.end(*victim).host];
     if (!host.alive() || host.paused_until() > world_.stage.now) continue;
     world_.stage.count(kind);
-    deliver_now(forge(*victim, kind));
+    world_.deliver_now(forge(*victim, kind));
   }
-}
-
-// Without delay, so that the window is still where the forger has seen it.
-void Adversary::deliver_now(Flight flight) {
-  if (world_.stage.swarm.carries_bytes) pack(flight, world_.stage.swarm);
-  const std::uint32_t slot = world_.network.flights().take();
-  world_.network.flights()[slot] = std::move(flight);
-  world_.hosts[world_.network.flights()[slot].to]->on_deliver(slot);
 }
 
 Flight Adversary::forge(EndRef victim, Fault kind) {
@@ -165,6 +156,8 @@ Flight Adversary::forged_sack(EndRef victim, std::int64_t cumulative) {
   const auto ahead = static_cast<std::uint32_t>(cumulative & Psn::kMask);
   Flight flight = to_victim(victim);
   wire::Sack sack;
+  sack.source_context = static_cast<std::uint16_t>(world_.model.end(victim.peer()).config.number);
+  sack.destination_context = static_cast<std::uint16_t>(world_.model.end(victim).config.number);
   sack.cumulative = flow.first_psn() + ahead;
   sack.entropy = static_cast<std::uint32_t>(random_.bits());
   sack.window_units = world_.model.end(victim.peer()).rtr.dynamic_mpr
@@ -215,6 +208,8 @@ Flight Adversary::forged_probe(EndRef victim) {
   flight.packet.bth.opcode = wire::Opcode::kProbe;
   wire::Probe probe;
   probe.probe_id = static_cast<std::uint16_t>(random_.bits());
+  probe.source_context = static_cast<std::uint16_t>(world_.model.end(victim.peer()).config.number);
+  probe.destination_context = static_cast<std::uint16_t>(world_.model.end(victim).config.number);
   flight.packet.body = probe;
   if (random_.one_in(2)) {
     flight.source = foreign_address();

@@ -37,7 +37,6 @@ class Adversary {
   Flight forged_probe(EndRef victim);
   Flight forged_port_status(EndRef victim);
   Address foreign_address();
-  void deliver_now(Flight flight);
 
   World& world_;
   Random random_;

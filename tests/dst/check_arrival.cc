@@ -8,6 +8,24 @@
 #include "dst/world.h"
 
 namespace mrc::dst {
+namespace {
+
+// But for counters of what was not used.
+bool same_state(const core::QpStatus& a, const core::QpStatus& b) {
+  return a.state == b.state && a.sends_outstanding == b.sends_outstanding &&
+         a.receives_outstanding == b.receives_outstanding &&
+         a.packets_in_flight == b.packets_in_flight && a.packets_lost == b.packets_lost &&
+         a.bytes_in_flight == b.bytes_in_flight && a.window_bytes == b.window_bytes &&
+         a.window_psns == b.window_psns && a.next_psn == b.next_psn &&
+         a.oldest_unacknowledged == b.oldest_unacknowledged && a.expected_psn == b.expected_psn &&
+         a.good_evs == b.good_evs && a.smoothed_rtt_ns == b.smoothed_rtt_ns &&
+         a.counters.messages_completed == b.counters.messages_completed &&
+         a.counters.data_received == b.counters.data_received &&
+         a.counters.immediates == b.counters.immediates;
+}
+
+}  // namespace
+
 void Checker::on_corrupt_arrival(const Host& host, const core::Arrival& arrival,
                                  const wire::Packet& packet) {
   const auto to = world_.model.find(host.id(), packet.bth.destination);
@@ -29,15 +47,41 @@ void Checker::on_arrival(Host& host, const Received& received) {
     }
     const std::uint32_t psn = received.packet.bth.psn.value();
     if (received.arrival.trim != core::TrimState::kWhole) end.trimmed_psns.insert(psn);
-    if (received.arrival.refusal != core::CallerRefusal::kNone) end.refused_psns.insert(psn);
+    const bool refused = received.arrival.refusal != core::CallerRefusal::kNone ||
+                         received.result.drop == DropReason::kNoBuffer;
+    if (refused) end.refused_psns.insert(psn);
+    if (received.flight.attack != Attack::kCount) end.provoked_psns.insert(psn);
     if (received.result.drop == DropReason::kOutOfWindow) end.outside_psns.insert(psn);
   }
+  if (received.flight.attack != Attack::kCount) return check_stopped(host, received);
   if (wire::is_write(received.packet.bth.opcode)) {
     check_write_arrival(host, received);
   } else {
     MRC_CHECK(received.result.placement.length == 0, "a control packet was given a placement");
     check_feedback_arrival(host, received);
   }
+}
+
+// What the forger made is stopped by the check that it was made for, and leaves the queue pair as
+// it was.
+void Checker::check_stopped(const Host& host, const Received& received) {
+  const auto& result = received.result;
+  const AttackInfo& attack = info(received.flight.attack);
+  if (received.flight.attack == Attack::kPortClaim) {
+    const auto& request = std::get<wire::EndpointRequest>(received.packet.body);
+    claimed_ports_[{host.id(), received.flight.from}].insert(request.port_status);
+  }
+  if (attack.must_stop == DropReason::kNone) return;
+  MRC_CHECK(result.drop == attack.must_stop, "host %u: forged %s: '%s' instead of '%s': %s",
+            host.id(), attack.text, drop_reason_name(result.drop),
+            drop_reason_name(attack.must_stop), describe(received.packet).c_str());
+  MRC_CHECK(result.placement.length == 0, "host %u: forged %s was given a placement", host.id(),
+            attack.text);
+  if (!before_ || attack.must_stop == DropReason::kUnproven) return;  // it may have asked
+  const auto after = host.engine().query_qp(received.packet.bth.destination);
+  MRC_CHECK(after.ok() && same_state(*before_, after.value()),
+            "host %u: forged %s changed the queue pair: %s", host.id(), attack.text,
+            describe(received.packet).c_str());
 }
 
 // Forged packets, and those of a connection that no longer has this number.
@@ -88,7 +132,11 @@ void Checker::check_write_arrival(Host& host, const Received& received) {
   }
   const bool live = world_.model.end(*to).state == EndState::kLive &&
                     !world_.model.connection(to->connection).doomed();
-  MRC_CHECK(!live || !whole || refused || received.result.drop == DropReason::kDuplicate,
+  const std::uint64_t window =
+      std::uint64_t{world_.model.end(*to).rtr.mpr_dest} * core::kWindowUnitPsns;
+  const bool ancient = static_cast<std::uint64_t>(number) + 2 * window < flow.contiguous();
+  const DropReason called = ancient ? DropReason::kFarOutOfWindow : DropReason::kDuplicate;
+  MRC_CHECK(!live || !whole || refused || received.result.drop == called,
             "host %u calls a duplicate '%s'", host.id(), drop_reason_name(received.result.drop));
 }
 
@@ -105,7 +153,9 @@ void Checker::check_new_write(Host& host, EndRef to, std::uint64_t number,
   const std::uint64_t widest = std::uint64_t{end.rtr.mpr_dest} * core::kWindowUnitPsns;
   MRC_CHECK(number < flow.contiguous() + widest, "host %u took PSN %06x beyond its window",
             host.id(), received.packet.bth.psn.value());
-  MRC_CHECK(legal, "host %u took a write that its memory does not allow: %s", host.id(),
+  // Without a key an empty one is taken in its turn.
+  const bool in_turn = received.arrival.payload_length == 0 && number == flow.contiguous();
+  MRC_CHECK(legal || in_turn, "host %u took a write that its memory does not allow: %s", host.id(),
             describe(received.packet).c_str());
   take_write(host, to, number, received);
 }
@@ -138,7 +188,10 @@ void Checker::check_refused_write(EndRef to, std::uint64_t number, bool legal,
   bool entitled = false;
   switch (received.result.drop) {
     case DropReason::kAccessDenied:
-      entitled = !legal;
+      entitled = !legal && received.arrival.payload_length > 0;
+      break;
+    case DropReason::kNoBuffer:
+      entitled = !legal && received.arrival.payload_length == 0 && number > flow.contiguous();
       break;
     case DropReason::kOutOfWindow:
     case DropReason::kFarOutOfWindow:

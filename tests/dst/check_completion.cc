@@ -142,7 +142,11 @@ void Checker::check_failure_allowed(EndRef ref, core::CompletionStatus status) {
       check_retries_used_up(ref);
       break;
     case CompletionStatus::kRemoteAccess:
-      entitled = connection.doomed_by(Doom::kAccess);
+    case CompletionStatus::kRemoteInvalidRequest:
+      // A peer that is gone has said why, as far as anybody can tell.
+      entitled =
+          (status == CompletionStatus::kRemoteAccess && connection.doomed_by(Doom::kAccess)) ||
+          !end.attacked_packets.empty();
       break;
     case CompletionStatus::kReceiveMissing:
       entitled = connection.doomed_by(Doom::kReceiveMissing);

@@ -1,4 +1,5 @@
 // After the quiet phase: everything is done, both ends agree, memory is as the model says.
+#include <algorithm>
 #include <cinttypes>
 
 #include "dst/checker.h"
@@ -44,9 +45,13 @@ void Checker::check_remote_ports_event(const Host& host, const core::Event& even
   const auto peer = static_cast<unsigned>(event.peer.low - 1);
   MRC_CHECK(peer < world_.hosts.size() && world_.hosts[peer]->address() == event.peer,
             "host %u heard of the ports of an address nobody has", host.id());
-  // As the peer once said, and perhaps more through which it was heard since.
+  // As the peer once said, or a forger for it, and perhaps more through which it was heard since.
   const PortMask heard = heard_through_[{host.id(), peer}];
-  MRC_CHECK(world_.hosts[peer]->had_ports(event.ports, heard),
+  const auto& claimed = claimed_ports_[{host.id(), peer}];
+  const bool was_claimed = std::any_of(claimed.begin(), claimed.end(), [&](std::uint32_t up) {
+    return event.ports == (PortMask(up) | (event.ports & heard));
+  });
+  MRC_CHECK(was_claimed || world_.hosts[peer]->had_ports(event.ports, heard),
             "host %u says that host %u has ports %#x, which was never so", host.id(), peer,
             event.ports.bits());
   // What the peer calls down now was heard of before that, if this event is of now.

@@ -46,7 +46,7 @@ void Checker::check_other_path(EndRef from, std::uint64_t packet, PortMask free,
                                const core::TxPacket& tx) const {
   const End& end = world_.model.end(from);
   if (end.history.last_ev(packet) != tx.ev || end.init.active_evs != 0) return;
-  if (world_.stage.swarm.on(Fault::kPortDown)) return;
+  if (world_.stage.swarm.on(Fault::kPortDown) || world_.stage.swarm.on(Fault::kForgery)) return;
   const core::EvProfile& profile = *end.init.ev_profile;
   const core::Endpoint& engine = world_.hosts[end.host]->engine();
   for (std::uint16_t i = 0; i < profile.size(); ++i) {
@@ -129,11 +129,13 @@ void Checker::check_retries_used_up(EndRef ref) const {
 
 // --- What feedback does ---
 
-void Checker::before_arrival(const Host& host, const wire::Packet& packet) {
+void Checker::before_arrival(const Host& host, const Flight& flight, const wire::Packet& packet) {
   before_.reset();
   const auto opcode = packet.bth.opcode;
   const bool tells = opcode == wire::Opcode::kSack || opcode == wire::Opcode::kAck;
-  if (opcode != wire::Opcode::kNack && !(tells && world_.stage.swarm.fifo_paths)) return;
+  const bool wanted = opcode == wire::Opcode::kNack || flight.attack != Attack::kCount ||
+                      (tells && world_.stage.swarm.fifo_paths);
+  if (!wanted) return;
   const auto status = host.engine().query_qp(packet.bth.destination);
   if (status.ok()) before_ = status.value();
 }
@@ -174,9 +176,15 @@ bool Checker::note_told(EndRef to, const wire::Packet& packet) {
 void Checker::on_feedback(Host& host, EndRef to, const Received& received) {
   End& end = world_.model.end(to);
   if (received.packet.bth.opcode == wire::Opcode::kNack) check_nack_taken(host, to, received);
+  // A refusal that is not believed yet is an answer all the same: its packet is asked for again,
+  // and may wait for its turn like any that was lost.
+  if (received.result.drop == DropReason::kUnproven) end.last_heard = host.clock();
   if (received.result.drop != DropReason::kNone) return;
   if (received.packet.bth.opcode == wire::Opcode::kProbe) {
-    const bool has_ack = world_.model.incoming(to).first_message_done();
+    // Ends with jitter take an ACK that left just now for on its way.
+    const DurationNs since_ack = world_.stage.now - end.last_ack;
+    const bool has_ack = world_.model.incoming(to).first_message_done() &&
+                         since_ack > 2 * world_.stage.swarm.end_jitter_ns;
     if (has_ack && world_.hosts[end.host]->can_answer(end)) {
       end.probes.on_cause(world_.stage.now);
     }

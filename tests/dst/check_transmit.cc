@@ -45,10 +45,13 @@ EndRef Checker::on_transmit(const Host& host, PortMask free, const core::TxPacke
   // Probes that ask after a bad path have ids with the top bit set.
   const auto* probe = std::get_if<wire::Probe>(&tx.packet.body);
   if (probe != nullptr && probe->probe_id < 0x8000) {
-    world_.model.end(*from).last_probe = host.clock();
+    End& asker = world_.model.end(*from);
+    asker.last_probe = host.clock();
+    asker.last_question = {probe->probe_id, tx.ev, host.clock()};
   }
   if (const auto* sack = std::get_if<wire::Sack>(&tx.packet.body)) check_sack(*from, *sack);
-  if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body)) check_ack(*from, *ack);
+  if (const auto* ack = std::get_if<wire::Ack>(&tx.packet.body))
+    check_ack(*from, tx.packet.bth.psn, *ack);
   if (const auto* nack = std::get_if<wire::Nack>(&tx.packet.body)) check_nack(*from, *nack);
   return *from;
 }
@@ -104,8 +107,8 @@ void Checker::check_write(EndRef from, PortMask free, const core::TxPacket& tx) 
     ++retransmissions_;
     check_retransmission(from, packet, free, tx);
   }
-  end.history.on_sent(packet, tx.ev, tx.traffic_class);
   end.last_data = world_.hosts[end.host]->clock();
+  end.history.on_sent(end.last_data, packet, tx.ev, tx.traffic_class);
 }
 
 void Checker::check_write_fields(EndRef from, std::uint64_t packet, const core::TxPacket& tx) {
@@ -210,7 +213,7 @@ void Checker::check_sack(EndRef from, const wire::Sack& sack) {
             sack.received_units, units);
 }
 
-void Checker::check_ack(EndRef from, const wire::Ack& ack) {
+void Checker::check_ack(EndRef from, Psn psn, const wire::Ack& ack) {
   End& end = world_.model.end(from);
   // Soon after the cause, or after the host could do anything at all again; and behind all answers
   // that may wait for a port.
@@ -220,11 +223,13 @@ void Checker::check_ack(EndRef from, const wire::Ack& ack) {
     const TimeNs since = std::max(tally->last, host.resumed_at());
     if (tally->last >= 0 && world_.stage.now - since <= soon) ++tally->answered;
   }
+  end.last_ack = world_.stage.now;
   const Connection& connection = world_.model.connection(from.connection);
   const Flow& flow = world_.model.incoming(from);
   const unsigned qp = hex(end.config.number);
   if (ack.syndrome != wire::kSyndromeAck) {
-    MRC_CHECK(connection.doomed(), "queue pair %06x sends NAK %#x without a cause", qp,
+    const bool provoked = end.provoked_psns.contains(psn.value());
+    MRC_CHECK(connection.doomed() || provoked, "queue pair %06x sends NAK %#x without a cause", qp,
               ack.syndrome);
     return;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/types.h"
@@ -26,8 +27,8 @@ class Checker {
   // connection for endpoint operations.
   EndRef on_transmit(const Host& host, PortMask free, const core::TxPacket& tx);
 
-  // What a queue pair looked like before it was given a NACK.
-  void before_arrival(const Host& host, const wire::Packet& packet);
+  // What a queue pair looked like before it was given a NACK or something forged.
+  void before_arrival(const Host& host, const Flight& flight, const wire::Packet& packet);
   // Each packet an engine was given, with its answer; before the payload is copied.
   struct Received {
     const Flight& flight;
@@ -74,7 +75,7 @@ class Checker {
   void check_immediates_in_flight(EndRef from, std::uint64_t packet);
   void check_congestion_window(const Host& host, EndRef from, const core::TxPacket& tx);
   void check_sack(EndRef from, const wire::Sack& sack);
-  void check_ack(EndRef from, const wire::Ack& ack);
+  void check_ack(EndRef from, Psn psn, const wire::Ack& ack);
   void check_nack(EndRef from, const wire::Nack& nack);
 
   // recovery
@@ -95,6 +96,7 @@ class Checker {
   // arrival
   void check_write_arrival(Host& host, const Received& received);
   void check_not_taken(const Host& host, const Received& received);
+  void check_stopped(const Host& host, const Received& received);
   void check_new_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
   void check_refused_write(EndRef to, std::uint64_t number, bool legal, const Received& received);
   void take_write(Host& host, EndRef to, std::uint64_t number, const Received& received);
@@ -124,6 +126,8 @@ class Checker {
   std::map<std::pair<unsigned, unsigned>, PortMask> remote_ports_;
   // The ports of a host through which something came from the address of another: (host, other).
   std::map<std::pair<unsigned, unsigned>, PortMask> heard_through_;
+  // What somebody else told a host about the ports of another: (host, other).
+  std::map<std::pair<unsigned, unsigned>, std::set<std::uint32_t>> claimed_ports_;
   // Trim NACKs that a host heard from another; answered: the window became smaller.
   std::map<std::pair<unsigned, unsigned>, Tally> trims_;
   std::uint64_t data_packets_ = 0;

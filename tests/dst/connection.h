@@ -84,6 +84,12 @@ struct End {
   TimeNs last_heard = 0;
   TimeNs last_data = 0;
   TimeNs last_probe = 0;
+  struct Question {
+    std::uint16_t id = 0;
+    EvIndex ev = kNoEv;
+    TimeNs at = 0;
+  };
+  Question last_question;      // the last probe that waits for its answer
   TimeNs tries_renewed = 0;    // that, or it heard its peer with nothing under way
   TimeNs timeouts_since = -1;  // value of tries_renewed that timeouts_base belongs to
   std::uint64_t timeouts_base = 0;
@@ -94,6 +100,7 @@ struct End {
   // As a receiver.
   Tally duplicates;  // answered: by a transport ACK soon after
   Tally probes;
+  TimeNs last_ack = -kSecondNs;          // of the transport, by the world's clock
   std::uint64_t duplicates_arrived = 0;  // whole
   std::uint64_t nominal_bytes_arrived = 0;
   // What packets came in with; looked up, never iterated.
@@ -103,6 +110,8 @@ struct End {
   std::unordered_set<std::uint32_t> trimmed_psns;
   std::unordered_set<std::uint32_t> refused_psns;
   std::unordered_set<std::uint32_t> outside_psns;
+  std::unordered_set<std::uint32_t> provoked_psns;     // of forged packets
+  std::unordered_set<std::uint64_t> attacked_packets;  // that it sends, by the forger
 };
 
 struct Connection {

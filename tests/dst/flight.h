@@ -8,6 +8,7 @@
 
 #include "base/types.h"
 #include "core/endpoint.h"
+#include "dst/attack.h"
 #include "dst/connection.h"
 #include "wire/packet.h"
 
@@ -36,6 +37,7 @@ struct Flight {
   bool corrupt = false;      // its ICRC will not match
   bool misdirected = false;  // the network gave it to the wrong host
   Provenance provenance = Provenance::kGenuine;
+  Attack attack = Attack::kCount;  // what the forger is after
 
   EndRef origin{kNoConnection, 0};  // the end that sent it, if any did
   std::uint32_t path = 0;

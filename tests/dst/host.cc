@@ -199,11 +199,12 @@ void Host::receive(Flight& flight) {
               "a frame was altered and still parsed: %s, sent %s", describe(read.packet).c_str(),
               describe(flight.packet).c_str());
   }
-  if (flight.is_write() && world_.host_faults.out_of_buffers()) {
+  const bool forged = flight.attack != Attack::kCount;  // nothing else may stop it
+  if (flight.is_write() && !forged && world_.host_faults.out_of_buffers()) {
     read.arrival.refusal =
         random_.one_in(2) ? core::CallerRefusal::kNoPacketBuffer : core::CallerRefusal::kNoResource;
   }
-  world_.checker.before_arrival(*this, read.packet);
+  world_.checker.before_arrival(*this, flight, read.packet);
   driver_.deliver(clock(), read.arrival, read.packet, [&](const core::RxResult& result) {
     world_.stage.trace.arrived(world_.stage.now, flight, result);
     world_.checker.on_arrival(*this, {flight, read.arrival, read.packet, result});
@@ -316,6 +317,7 @@ void Host::send(const core::TxPacket& packet, PortMask free) {
   flight.corrupt = false;
   flight.misdirected = false;
   flight.provenance = Provenance::kGenuine;
+  flight.attack = Attack::kCount;
   flight.origin = origin;
   world_.stage.trace.sent(world_.stage.now, flight);
   world_.packet_faults.launch(slot);

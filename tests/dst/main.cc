@@ -68,6 +68,18 @@ void print_verdict(const char* program, const PoolResult& result) {
               totals.rerun, totals.drain_permille / 10, totals.slowest_seed);
 }
 
+// A check that no packet reaches any more proves nothing.
+bool check_strikes(const Options& options, const Totals& totals) {
+  bool enough = true;
+  for (std::size_t i = 0; i < kAttackCount && options.strikes > 0; ++i) {
+    std::printf("%8" PRIu64 "  %s: %s\n", totals.attacks[i], kAttacks[i].text,
+                drop_reason_name(kAttacks[i].must_stop));
+    enough = enough && totals.attacks[i] >= options.strikes;
+  }
+  if (!enough) std::printf("an attack was made less than %" PRIu64 " times\n", options.strikes);
+  return enough;
+}
+
 int run_many(const char* program, const Options& options, const std::vector<std::uint64_t>& seeds) {
   PoolOptions pool;
   pool.jobs = options.jobs;
@@ -76,13 +88,16 @@ int run_many(const char* program, const Options& options, const std::vector<std:
   const PoolResult result = run_pool(seeds, pool);
   print_verdict(program, result);
   if (options.hash) std::printf("combined hash %016" PRIx64 "\n", result.totals.combined_hash);
+  const bool all_struck = check_strikes(options, result.totals);
   if (!options.results.empty() &&
-      !write_results(options.results, std::filesystem::path(options.results).stem(),
-                     result_lines(result.totals))) {
+      !test::write_results(options.results, std::filesystem::path(options.results).stem(),
+                           result_lines(result.totals))) {
     std::fprintf(stderr, "dst: cannot write %s\n", options.results.c_str());
     return 1;
   }
-  return result.failures.empty() ? 0 : 1;
+  const bool as_wanted = options.must_fail ? result.failures.size() == seeds.size()
+                                           : result.failures.empty() && all_struck;
+  return as_wanted ? 0 : 1;
 }
 
 int run(const char* program, const Options& options) {
@@ -107,7 +122,7 @@ int run(const char* program, const Options& options) {
     case Mode::kMutants:
       if (!read_files(options, seeds)) return 2;
       return run_mutants({options.seeds_per_mutant, options.first, seeds, options.jobs,
-                          options.mutant, options.results});
+                          options.mutant, options.not_hunted, options.results});
   }
   return 2;
 }

@@ -25,7 +25,6 @@ void HostMemory::invalidate(std::size_t index) { regions_[index].key.reset(); }
 
 bool HostMemory::allows_write(ProtectionDomain domain, Rkey key, std::uint64_t address,
                               std::uint32_t length) const {
-  if (length == 0) return true;
   return std::any_of(regions_.begin(), regions_.end(), [&](const Region& r) {
     const std::uint64_t into = address - r.what.address;
     return r.key == key && r.what.domain == domain && r.what.remote_write &&

@@ -32,11 +32,19 @@ PoolOptions pool_options(const MutantOptions& options) {
   return pool;
 }
 
+bool is_hunted(const std::string& name, const MutantOptions& options) {
+  if (!options.only.empty()) return name == options.only;
+  return std::find(options.not_hunted.begin(), options.not_hunted.end(), name) ==
+         options.not_hunted.end();
+}
+
 // Seeds that pass without a bug. What fails anyhow proves nothing.
 std::vector<std::uint64_t> sound_seeds(const MutantOptions& options) {
   std::vector<std::uint64_t> seeds;
   for (std::uint64_t i = 0; i < options.seeds_per_mutant; ++i) {
-    seeds.push_back(mixed_seed(options.first_seed + i));
+    const std::uint64_t number = options.first_seed + i;
+    if (i % 4 == 0) seeds.push_back(themed_seed(Theme::kForger, number));  // not in the mix
+    seeds.push_back(mixed_seed(number));
   }
   seeds.insert(seeds.end(), options.more_seeds.begin(), options.more_seeds.end());
   PoolOptions pool = pool_options(options);
@@ -87,7 +95,7 @@ int run_mutants(const MutantOptions& options) {
   std::printf("%-36s %6s %6s  %s\n", "planted bug", "seeds", "seed", "caught by");
   for (unsigned bug = 1; bug < static_cast<unsigned>(PlantedBug::kCount); ++bug) {
     const PlantedBugInfo& info = kPlantedBugs[bug];
-    if (!options.only.empty() && options.only != info.name) continue;
+    if (!is_hunted(info.name, options)) continue;
     const HuntResult outcome = hunt(bug, sound, options);
     seeds += outcome.seeds;
     if (outcome.caught) {
@@ -103,8 +111,8 @@ int run_mutants(const MutantOptions& options) {
   }
   std::printf("%u planted bugs caught, %u survived\n", caught, survived);
   if (!options.results.empty() &&
-      !write_results(options.results, "dst mutants",
-                     {{"caught", caught}, {"survived", survived}, {"seeds", seeds}})) {
+      !test::write_results(options.results, "dst mutants",
+                           {{"caught", caught}, {"survived", survived}, {"seeds", seeds}})) {
     return 1;
   }
   return survived == 0 ? 0 : 1;

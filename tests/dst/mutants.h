@@ -13,7 +13,8 @@ struct MutantOptions {
   std::uint64_t first_seed = 1;
   std::vector<std::uint64_t> more_seeds;  // tried after those
   unsigned jobs = 1;
-  std::string only;     // name of one bug, or empty
+  std::string only;  // name of one bug, or empty
+  std::vector<std::string> not_hunted;
   std::string results;  // file, or empty
 };
 

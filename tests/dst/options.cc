@@ -11,11 +11,11 @@ namespace mrc::dst {
 
 const char kUsage[] =
     "Usage: dst --seeds N [--first S | --derive TEXT] [--theme NAME] [--jobs J] [--hash]\n"
-    "           [--results FILE]\n"
+    "           [--strikes N] [--must-fail] [--results FILE]\n"
     "       dst --seed N [--log] [--mutant NAME]\n"
     "       dst --seed-file FILE... [--jobs J] [--results FILE]\n"
-    "       dst --mutants [--seed-file FILE...] [--mutant NAME] [--seeds-per-mutant N] [--jobs J]\n"
-    "           [--results FILE]\n"
+    "       dst --mutants [--seed-file FILE...] [--mutant NAME] [--except NAME...]\n"
+    "           [--seeds-per-mutant N] [--jobs J] [--results FILE]\n"
     "\n"
     "Runs the protocol engine on a virtual network in virtual time and tries to break it.\n"
     "One seed decides everything that happens in a run.\n"
@@ -24,7 +24,8 @@ const char kUsage[] =
     "  --derive TEXT         start from a number that TEXT decides, such as a commit\n"
     "  --theme NAME          what all seeds are about: one-path, some-paths, last-port, idle,\n"
     "                        many-qps, stalls, windows, software-nic, bottleneck, dialects,\n"
-    "                        controller; mixed: every second seed has one of those before\n"
+    "                        controller, narrow, forger,\n"
+    "                        insider; mixed: every second seed has one of those before\n"
     "                        dialects; default any: none has\n"
     "  --seed N              run one seed; with --log print all that happens\n"
     "  --seed-file FILE      run the seeds listed in a file, one number a line; behind --mutants\n"
@@ -32,8 +33,11 @@ const char kUsage[] =
     "  --jobs J              processes, default one per core\n"
     "  --failures N          stop after N failed seeds, default 16\n"
     "  --hash                print one hash of all traces, to compare builds\n"
+    "  --strikes N           fail when an attack of the forger was made less than N times\n"
+    "  --must-fail           fail unless every seed does\n"
     "  --mutants             switch on each planted bug in turn; every one must be caught\n"
     "  --mutant NAME         only this planted bug; with --seed in that one run\n"
+    "  --except NAME         not this one; may be given again\n"
     "  --seeds-per-mutant N  give up after N seeds, default 1000\n"
     "  --results FILE        write what was measured as JSON\n"
     "\n"
@@ -119,6 +123,7 @@ bool take_option(Arguments& arguments, std::string_view name, Options& options) 
   }
   if (name == "--mutants") return take_mode(options, Mode::kMutants);
   if (name == "--mutant") return take_text(arguments, options.mutant);
+  if (name == "--except") return take_text(arguments, options.not_hunted.emplace_back());
   if (name == "--seeds-per-mutant") return take_number(arguments, options.seeds_per_mutant);
   if (name == "--first") return take_number(arguments, options.first);
   if (name == "--derive") return take_derived(arguments, options.first);
@@ -128,6 +133,8 @@ bool take_option(Arguments& arguments, std::string_view name, Options& options) 
   if (name == "--results") return take_text(arguments, options.results);
   if (name == "--log") return options.log = true;
   if (name == "--hash") return options.hash = true;
+  if (name == "--must-fail") return options.must_fail = true;
+  if (name == "--strikes") return take_number(arguments, options.strikes);
   return false;
 }
 

@@ -23,8 +23,11 @@ struct Options {
   std::uint64_t failures = 16;  // stop after so many
   bool log = false;
   bool hash = false;
+  bool must_fail = false;     // every seed
+  std::uint64_t strikes = 0;  // each attack of the forger must have struck so often
   std::uint64_t seeds_per_mutant = 1'000;
   std::string mutant;
+  std::vector<std::string> not_hunted;  // names of planted bugs
   std::string results;
 };
 

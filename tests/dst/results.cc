@@ -1,13 +1,9 @@
 #include "dst/results.h"
 
-#include <filesystem>
-#include <fstream>
-#include <system_error>
-
 namespace mrc::dst {
 
-ResultLines result_lines(const Totals& totals) {
-  ResultLines lines = {
+test::ResultLines result_lines(const Totals& totals) {
+  test::ResultLines lines = {
       {"seeds", totals.seeds},
       {"seeds run twice", totals.rerun},
       {"packets", totals.packets},
@@ -24,24 +20,12 @@ ResultLines result_lines(const Totals& totals) {
     const auto fault = static_cast<Fault>(i);
     lines.emplace_back(std::string("fault ") + fault_name(fault), totals.faults[fault]);
   }
-  return lines;
-}
-
-// Labels are our own words: no character in them needs an escape.
-bool write_results(const std::string& path, const std::string& name, const ResultLines& lines) {
-  const std::filesystem::path target(path);
-  std::error_code ignored;
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), ignored);
-  std::ofstream out(target);
-  out << "{\"name\": \"" << name << "\", \"lines\": {";
-  const char* separator = "";
-  for (const auto& [label, value] : lines) {
-    out << separator << "\n  \"" << label << "\": " << value;
-    separator = ",";
+  for (std::size_t i = 0; i < kAttackCount; ++i) {
+    if (totals.attacks[i] != 0) {
+      lines.emplace_back(std::string("attack ") + kAttacks[i].text, totals.attacks[i]);
+    }
   }
-  out << "\n}}\n";
-  out.flush();
-  return out.good();
+  return lines;
 }
 
 }  // namespace mrc::dst

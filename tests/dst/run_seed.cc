@@ -25,6 +25,7 @@ Totals count(const World& world) {
   totals.virtual_ns = static_cast<std::uint64_t>(world.stage.now);
   totals.combined_hash = mix64(world.stage.swarm.seed ^ world.stage.trace.hash());
   totals.faults = world.stage.counts;
+  totals.attacks = world.stage.attacks;
   return totals;
 }
 
@@ -48,6 +49,8 @@ void Totals::add(const Totals& other) {
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     faults[static_cast<Fault>(i)] += other.faults[static_cast<Fault>(i)];
   }
+  for (std::size_t i = 0; i < kAttackCount; ++i)
+    attacks[i] += other.attacks[i];
 }
 
 std::uint64_t Totals::fault_count() const {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 
+#include "dst/attack.h"
 #include "dst/fault.h"
 
 namespace mrc::dst {
@@ -24,6 +25,7 @@ struct Totals {
   std::uint64_t slowest_seed = 0;    // whose that is
   std::uint64_t combined_hash = 0;   // does not depend on the order of the seeds
   FaultCounts faults;
+  AttackCounts attacks{};
 
   void add(const Totals& other);
   std::uint64_t fault_count() const;

@@ -14,10 +14,11 @@ namespace mrc::dst {
 
 class SendHistory {
  public:
-  void on_sent(std::uint64_t packet, EvIndex ev, core::TrafficClass traffic_class) {
+  void on_sent(TimeNs now, std::uint64_t packet, EvIndex ev, core::TrafficClass traffic_class) {
     if (packet == packets_.size()) packets_.emplace_back();
     Entry& entry = packets_[packet];
     entry.ev = ev;
+    entry.sent_at = now;
     entry.lane = lane(ev, traffic_class);
     entry.order = ++order_;
     if (entry.lane >= lanes_.size()) lanes_.resize(entry.lane + 1);
@@ -44,6 +45,7 @@ class SendHistory {
   bool told(std::uint64_t packet) const { return packets_[packet].told; }
   bool sent_once(std::uint64_t packet) const { return packets_[packet].copies == 1; }
   EvIndex last_ev(std::uint64_t packet) const { return packets_[packet].ev; }
+  TimeNs sent_at(std::uint64_t packet) const { return packets_[packet].sent_at; }  // last
   // A packet that was sent later on the same path in the same class has arrived, and nothing else
   // was said about this one.
   bool overtaken(std::uint64_t packet) const {
@@ -65,6 +67,7 @@ class SendHistory {
   };
   struct Entry {
     EvIndex ev{};
+    TimeNs sent_at = 0;  // by its host's clock
     std::uint32_t lane = 0;
     std::uint64_t order = 0;
     std::uint32_t copies = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/types.h"
+#include "dst/attack.h"
 #include "dst/event_queue.h"
 #include "dst/fault.h"
 #include "dst/swarm.h"
@@ -21,6 +22,7 @@ struct Stage {
   EventQueue queue;
   Trace trace;
   FaultCounts counts;
+  AttackCounts attacks{};
   TimeNs now = 0;
   bool faults_on = true;  // false in the quiet phase
   // What queues did in the quiet phase to the packets of a queue pair: (connection, side).

@@ -66,7 +66,7 @@ void draw_faults(Random& random, Swarm& swarm) {
   const std::uint32_t density = draw_density(random);
   for (std::size_t i = 0; i < kFaultCount; ++i) {
     const auto fault = static_cast<Fault>(i);
-    if (fault == Fault::kProfileChange) continue;
+    if (fault >= Fault::kProfileChange) break;
     const bool on = random.percent(density) && !is_consequence(fault);
     const std::uint32_t rate = draw_rate(random, fault);
     swarm.faults[fault] = {on, on ? rate : 0};

@@ -62,6 +62,8 @@ struct Swarm {
   std::uint32_t most_evs = 1'024;   // per profile
   std::uint32_t psns_before_wrap = 2'000;
 
+  bool forger_knows_all = false;  // and uses it: what it sends has nothing wrong
+
   // How the engines are set up; see core::EndpointConfig.
   DurationNs end_jitter_ns = 0;
   bool group_answers = false;

@@ -8,8 +8,9 @@ namespace mrc::dst {
 namespace {
 
 constexpr std::array<const char*, kThemeCount> kNames = {
-    "any",     "one-path",     "some-paths", "last-port", "idle",       "many-qps", "stalls",
-    "windows", "software-nic", "bottleneck", "dialects",  "controller", "narrow"};
+    "any",      "one-path",   "some-paths", "last-port",    "idle",
+    "many-qps", "stalls",     "windows",    "software-nic", "bottleneck",
+    "dialects", "controller", "narrow",     "forger",       "insider"};
 
 void switch_on(Swarm& swarm, Fault fault, std::uint32_t rate) {
   swarm.faults[fault] = {true, rate};
@@ -125,6 +126,23 @@ void make_narrow(Random& random, Swarm& swarm) {
   if (random.one_in(3)) switch_on(swarm, Fault::kEvDenied, random.between(1, 12));
 }
 
+// One who forges in the name of peers. Nobody may fail, so that whatever does was the forger's
+// work. In a quarter of the seeds the swarm's other faults stay.
+void make_forger(Random& random, Swarm& swarm) {
+  if (!random.one_in(4)) swarm.faults = {};
+  for (const Fault fault : {Fault::kRetryExhaustion, Fault::kCrash, Fault::kLocalFailure}) {
+    swarm.faults[fault] = {};
+  }
+  swarm.faults[Fault::kAllButOneDead] = {};
+  swarm.retries_limited = false;
+  swarm.dead_for_ever = DeadForEver::kNothing;
+  swarm.packets = std::min(swarm.packets, 10'000U);
+  switch_on(swarm, Fault::kForgery, random.between(40, 160));
+  if (random.one_in(2)) switch_on(swarm, Fault::kStaleReplay, random.logarithmic(5'000, 300'000));
+  if (random.one_in(3)) switch_on(swarm, Fault::kPortDown, random.between(1, 12));
+  if (random.one_in(3)) switch_on(swarm, Fault::kLoss, random.logarithmic(500, 100'000));
+}
+
 }  // namespace
 
 const char* theme_name(Theme theme) { return kNames[static_cast<std::size_t>(theme)]; }
@@ -174,6 +192,13 @@ void apply_theme(Swarm& swarm) {
       return make_controller(random, swarm);
     case Theme::kNarrow:
       return make_narrow(random, swarm);
+    case Theme::kForger:
+      return make_forger(random, swarm);
+    case Theme::kInsider:
+      make_forger(random, swarm);
+      swarm.forger_knows_all = true;
+      switch_on(swarm, Fault::kForgery, 4'000);  // it waits for its moment
+      return;
   }
 }
 

@@ -26,8 +26,10 @@ enum class Theme : std::uint8_t {
   kDialects,     // packets as bytes, in another dialect than ours
   kController,   // profiles that change under queue pairs in use
   kNarrow,       // queue pairs with paths on some ports only, and these come and go
+  kForger,       // packets in the name of the peer, with one thing wrong
+  kInsider,      // the same with nothing wrong: every seed must fail
 };
-inline constexpr unsigned kThemeCount = 13;
+inline constexpr unsigned kThemeCount = 15;
 // Those that mixed_seed() goes round: its seeds keep their themes.
 inline constexpr unsigned kMixedThemeCount = 10;
 

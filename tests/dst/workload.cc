@@ -131,6 +131,9 @@ core::SendRequest Workload::make_request(EndRef ref, const Intent& intent) {
   request.with_immediate = intent.with_immediate;
   request.immediate = static_cast<std::uint32_t>(random_.bits());
   request.signaled = intent.signaled;
+  // Doorbells need no key, and where somebody forges some have none.
+  const bool keyless = intent.length == 0 && world_.stage.swarm.on(Fault::kForgery);
+  if (keyless && random_.one_in(2)) request.remote_key = Rkey{0};
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "dst/carriage.h"
 #include "dst/failure.h"
 #include "dst/teardown.h"
 
@@ -32,7 +33,8 @@ World::World(std::uint64_t seed, std::FILE* log)
       path_faults(*this),
       host_faults(*this),
       api_faults(*this),
-      adversary(*this) {
+      adversary(*this),
+      forger(*this) {
   for (unsigned id = 0; id < stage.swarm.hosts; ++id) {
     hosts.push_back(std::make_unique<Host>(*this, id));
   }
@@ -45,6 +47,7 @@ void World::run() {
   host_faults.start();
   api_faults.start();
   adversary.start();
+  forger.start();
   run_until(stage.swarm.fault_phase_ns);
   heal();
   drain();
@@ -64,6 +67,13 @@ void World::run_until(TimeNs end) {
   stage.now = end;
 }
 
+void World::deliver_now(Flight flight) {
+  if (stage.swarm.carries_bytes) pack(flight, stage.swarm);
+  const std::uint32_t slot = network.flights().take();
+  network.flights()[slot] = std::move(flight);
+  hosts[network.flights()[slot].to]->on_deliver(slot);
+}
+
 void World::dispatch(const Scheduled& event) {
   const auto kind = static_cast<Fault>(event.subject);
   switch (event.what) {
@@ -80,7 +90,7 @@ void World::dispatch(const Scheduled& event) {
     case Happening::kApiFault:
       return api_faults.on_fault(kind);
     case Happening::kAdversary:
-      return adversary.on_fault(kind);
+      return kind == Fault::kForgery ? forger.on_fault() : adversary.on_fault(kind);
     default:
       break;
   }

@@ -14,6 +14,7 @@
 #include "dst/adversary.h"
 #include "dst/api_faults.h"
 #include "dst/checker.h"
+#include "dst/forger.h"
 #include "dst/host.h"
 #include "dst/host_faults.h"
 #include "dst/model.h"
@@ -42,11 +43,14 @@ struct World {
   HostFaults host_faults;
   ApiFaults api_faults;
   Adversary adversary;
+  Forger forger;
 
   // How long the drain took, and how long it could have taken.
   DurationNs drain_ns = 0;
   DurationNs drain_bound_ns = 0;
 
+  // Without delay, so that the window is still where a forger has seen it.
+  void deliver_now(Flight flight);
   // Lets everything happen that is due until then.
   void run_until(TimeNs end);
 

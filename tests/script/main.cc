@@ -11,6 +11,7 @@
 #include "base/planted_bug.h"
 #include "script/script_parser.h"
 #include "script/script_runner.h"
+#include "support/results.h"
 
 namespace {
 
@@ -153,14 +154,9 @@ void run_one(const fs::path& path, const Options& options, Totals& totals) {
 
 bool write_results(const Options& options, const Totals& totals) {
   if (options.results_file.empty()) return true;
-  const fs::path path = options.results_file;
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  std::ofstream stream(path);
-  stream << "{\"name\": \"scripts\", \"lines\": {\"scripts\": " << totals.scripts
-         << ", \"statements\": " << totals.statements << ", \"failed\": " << totals.failed
-         << "}}\n";
-  return stream.good();
+  return mrc::test::write_results(
+      options.results_file, "scripts",
+      {{"scripts", totals.scripts}, {"statements", totals.statements}, {"failed", totals.failed}});
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ Settings endpoint_settings() {
       {"endpoint_requests", 32},
       {"service_time", 1},
       {"jitter", 0},
+      {"strict", 1},
       {"quantum", 1},
   });
 }
@@ -82,6 +83,7 @@ core::EndpointConfig make_endpoint_config(const Settings& s) {
   config.control_capacity = s.get<unsigned>("control");
   config.endpoint_request_capacity = s.get<unsigned>("endpoint_requests");
   config.add_service_time = s["service_time"] != 0;
+  config.strict = s["strict"] != 0;
   config.jitter_ns = static_cast<DurationNs>(s["jitter"]);
   return config;
 }

@@ -1,8 +1,17 @@
 """A lab (`mrc lab`) for tests and bench/: brought up, talked to, and gone afterwards."""
 
 import json
+import pathlib
 
 import programs
+
+
+def parent_of(pid):
+    try:
+        text = pathlib.Path("/proc", str(pid), "stat").read_text(encoding="ascii")
+    except FileNotFoundError:
+        return None
+    return int(text.rsplit(")", 1)[1].split()[1])
 
 
 class Lab:
@@ -29,6 +38,10 @@ class Lab:
     def status(self):
         return json.loads(self.do("status", "--json"))
 
+    def process(self):
+        """The number of the one that is the lab."""
+        return int(pathlib.Path(self.folder, "lab", "lock").read_text(encoding="ascii"))
+
     def start(self, host, *command, **options):
         process = programs.start(self.words("exec", str(host), *command), **options)
         self.processes.append(process)
@@ -51,6 +64,12 @@ class Lab:
         if server.poll() is not None:
             raise programs.Failed(f"no server: {server.communicate()[1]}")
         return server
+
+    def device_of(self, process):
+        """What a program in a host says of itself; `process` is the `mrc lab exec` above it."""
+        done = programs.run([self.program, "stat", "--json", "--at-once"])
+        devices = json.loads(done.stdout)["devices"] if done.returncode == 0 else []
+        return next((each for each in devices if parent_of(each["pid"]) == process.pid), None)
 
     def end_programs(self):
         for process in self.processes:

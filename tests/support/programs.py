@@ -23,7 +23,8 @@ LISTENS = "0A"  # in /proc/net/tcp
 RANDOM = random.SystemRandom()
 # Ports below those that the kernel hands out by itself, so that nobody gets one in the meantime.
 TCP_PORTS = range(20_000, 32_000)
-UDP_PORTS = range(10_240, 32_512, 256)  # each begins as many as one device may take
+DEVICE_PORTS = 256  # that one device may take
+UDP_PORTS = range(10_240, 32_512, DEVICE_PORTS)
 
 
 class Failed(AssertionError):
@@ -71,10 +72,31 @@ def bare_environment():
     return {name: value for name, value in os.environ.items() if not name.startswith("MRC_")}
 
 
+def udp_ports_in_use():
+    rows = [line.split() for table in ("udp", "udp6")
+            for line in pathlib.Path("/proc/net", table).read_text(encoding="ascii").splitlines()]
+    return {int(row[1].rsplit(":", 1)[1], 16) for row in rows if ":" in row[1]}
+
+
+def free_udp_ports():
+    """Where a device finds all its ports free. Tests run side by side and 87 places are few: one
+    that takes a thousand ports of any number leaves none, for as long as it runs."""
+    free = []
+
+    def look():
+        used = udp_ports_in_use()
+        free.extend(first for first in UDP_PORTS
+                    if not used.intersection(range(first, first + DEVICE_PORTS)))
+        return free
+
+    eventually(look, "no 256 UDP ports in a row are free")
+    return RANDOM.choice(free)
+
+
 def device_environment(folder, **variables):
     """Variables that keep a device away from other tests and from the machine's configuration."""
     own = {"MRC_CONFIG": "/dev/null", "MRC_STATE_DIR": str(folder), "XDG_CONFIG_HOME": str(folder),
-           "MRC_PORT": str(RANDOM.choice(UDP_PORTS))}
+           "MRC_PORT": str(free_udp_ports())}
     return bare_environment() | own | variables
 
 

@@ -23,6 +23,8 @@ def statements(body):
             parens += 1
         elif token in ")]":
             parens -= 1
+        elif parens and token in "{}":
+            pass  # a default argument
         elif token == "{":
             if depth == 0:
                 head_end = at

@@ -68,6 +68,12 @@ def check_names(path, text, files):
             word = word.rstrip(".,;:")
             if PATH.fullmatch(word) and not exists(word, files):
                 yield number, f"there is no {word}"
+    yield from check_links(path, text, files)
+
+
+def check_links(path, text, files):
+    """Yields (line number, message) for each link to a file that is not there."""
+    for number, line in lines_of(text):
         for link, _ in LINK.findall(line):
             if link and not exists(normal(path.parts[:-1], link), files):
                 yield number, f"the link {link} leads nowhere"

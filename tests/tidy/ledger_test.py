@@ -32,7 +32,8 @@ class Ledger(unittest.TestCase):
     def add(self, status=0):
         run = subprocess.run(
             [sys.executable, "-B", self.root / "scripts/ledger.py", "--results", self.folder,
-             "--chaos", self.folder / "chaos", "--fuzz", self.folder, "--ledger", self.ledger,
+             "--chaos", self.folder / "chaos", "--strangers",
+             self.folder / "strangers", "--fuzz", self.folder, "--ledger", self.ledger,
              "--faults", self.faults, "--date", "2026-11-18"],
             text=True, stdout=subprocess.PIPE, check=False)
         self.assertEqual(run.returncode, status, run.stdout)
@@ -49,6 +50,9 @@ class Ledger(unittest.TestCase):
         self.put("chaos", bytes_verified=1000, network_faults=9)
         self.put("call_faults", system_calls_that_failed=6)
         self.put("script", scripts=290)
+        self.put("strangers", packets_forged=2, packets_repeated=3, keys_tried=4)
+        self.put("strangers/strangers", packets_forged=18, packets_repeated=27, keys_tried=36)
+        self.put("strangers/forger", packets_forged_on_sockets=8)
         (self.folder / "frame.log").write_text("x\nstat::number_of_executed_units: 50\n")
         (self.folder / "ev.log").write_text("stat::number_of_executed_units: 5\n")
         self.add()
@@ -57,8 +61,8 @@ class Ledger(unittest.TestCase):
         self.assertRegex(row["commit"], r"^[0-9a-f]{10}\+?$")
         counts = {label: int(value) for label, value in list(row.items())[2:]}
         self.assertEqual(counts, {
-            "seeds": 11, "packets": 101, "faults": 8, "forged": 5, "replayed": 4, "fuzzed": 55,
-            "verified": 1000, "broken": 9, "refused": 6})
+            "seeds": 11, "packets": 101, "faults": 8, "forged": 25, "replayed": 34, "keys": 40,
+            "fuzzed": 55, "verified": 1000, "forged_on_sockets": 8, "broken": 9, "refused": 6})
 
     def test_TheSameRunIsNotCountedTwice(self):
         self.put("dst", seeds=10, packets=100, faults=7)

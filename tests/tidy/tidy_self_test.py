@@ -2,6 +2,7 @@
 """Tests of the tidy rules: each one fires on what it forbids and stays quiet on what it allows."""
 
 import pathlib
+import tempfile
 import unittest
 
 import class_size
@@ -47,19 +48,32 @@ class Includes(unittest.TestCase):
             self.assertEqual(messages(path, f'#include "{target}"\n'), [], (path, target))
 
 
+class Versions(unittest.TestCase):
+    def test_the_changelog_ends_at_the_version_that_is_built(self):
+        for newest, count in [("0.2.0 (2026-01-31)", 0), ("0.1.0", 1)]:
+            with tempfile.TemporaryDirectory() as folder:
+                root = pathlib.Path(folder)
+                (root / "CMakeLists.txt").write_text(
+                    "project(openmrc VERSION 0.2.0 LANGUAGES C)\n", encoding="utf-8")
+                (root / "CHANGELOG.md").write_text(
+                    f"# Changes\n\n## Unreleased\n\n## {newest}\n\n## 0.0.1\n", encoding="utf-8")
+                self.assertEqual(len(list(tidy.check_versions(root))), count, newest)
+
+
 class Classes(unittest.TestCase):
     def test_fields_and_methods_are_counted(self):
         text = (
             "class A : public B {\n public:\n  explicit A(int x) : x_(x) {}\n"
             "  A(const A&) = delete;\n"
             "  int f() const { return g(1) + x_; }\n  template <typename T>\n  void g(T t);\n"
+            "  int h(const B& b = {}, int y = 1);\n"
             "  static constexpr int kMost = 3;\n  enum class E { kA, kB };\n"
             "  struct Row { int a = 0; int b : 3 = 0; };\n"
             " private:\n  std::function<void(int)> call_;\n  int x_ = f(3);\n"
             "  std::array<int, 3> list_{};\n  using T = int;\n};\n"
         )
         sizes = {name: (fields, methods) for _, name, fields, methods in class_size.classes(text)}
-        self.assertEqual(sizes, {"A": (3, 3), "Row": (2, 0)})
+        self.assertEqual(sizes, {"A": (3, 4), "Row": (2, 0)})
 
     def test_large_ones_fail(self):
         fields = "".join(f"  int a{i}_;\n" for i in range(21))
@@ -183,6 +197,21 @@ class Documents(unittest.TestCase):
                      "[1](adr/1.md#x) [r](../README.md) [o](https://example.org/a)",
                      "```\n`src/core/made_up.h`\n```"]:
             self.assertEqual(self.names(text + "\n"), [], text)
+
+    def test_documents_are_checked_wherever_they_lie(self):
+        wrong = "see `src/gone.h` and [a](gone.md)\n"
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name in ("README.md", "CHANGELOG.md", "docs/adr/1.md", "examples/x/README.md",
+                         "tests/corpus/captured.md"):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(wrong, encoding="utf-8")
+            found = {(path.as_posix(), message) for path, _, message in tidy.check_documents(root)
+                     if "gone" in message}
+        link, name = "the link gone.md leads nowhere", "there is no src/gone.h"
+        self.assertEqual(found, {("CHANGELOG.md", link)} | {
+            (path, message) for message in (link, name)
+            for path in ("README.md", "docs/adr/1.md", "examples/x/README.md")})
 
     def test_headings_that_links_name_are_there(self):
         text = "# A b\n## 2. File map of `src/core`\n[x](#a-b) [y](a.md#2-file-map-of-srccore) %s\n"

@@ -31,10 +31,19 @@ std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_perf_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_doctor_command();
+std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_ctl_command();
 std::unique_ptr<Command> make_map_command();
 std::unique_ptr<Command> make_ctld_command();
 std::unique_ptr<Command> make_dialect_command();
 std::unique_ptr<Command> make_key_command();
+std::unique_ptr<Command> make_view_command();
+std::unique_ptr<Command> make_stat_command();
+std::unique_ptr<Command> make_top_command();
+std::unique_ptr<Command> make_exporter_command();
+std::unique_ptr<Command> make_twin_command();
+std::unique_ptr<Command> make_manual_command();
+std::unique_ptr<Command> make_drain_command();
+std::unique_ptr<Command> make_undrain_command();
 
 }  // namespace mrc::tool

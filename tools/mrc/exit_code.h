@@ -13,4 +13,8 @@ enum class ExitCode : int {
   kInterrupted = 130,  // Ctrl-C; what was measured until then has been shown
 };
 
+inline constexpr const char* kExitCodesHelp =
+    "Exit codes: 0 ok, 1 failed, 2 usage, 3 data wrong, 4 timeout, 77 cannot be done here,\n"
+    "130 interrupted (what was measured until then is shown).";
+
 }  // namespace mrc::tool

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -19,6 +20,7 @@ constexpr std::array<std::string_view, kEighths + 1> kBlocks = {" ", "▁", "▂
                                                                 "▅", "▆", "▇", "█"};
 constexpr std::chrono::seconds kProgressAfter{2};
 constexpr std::chrono::milliseconds kProgressPeriod{200};
+constexpr std::chrono::seconds kLinePeriod{10};
 
 bool wants_colours(bool is_tty) {
   const char* no_color = os::environment("NO_COLOR");
@@ -60,22 +62,66 @@ Progress::Progress(const Terminal& terminal, std::string what)
     : terminal_(terminal), what_(std::move(what)), next_(start_ + kProgressAfter) {}
 
 Progress::~Progress() {
-  if (shown_) fmt::print(terminal_.stream(), "\r\033[K");
+  if (shown_ && terminal_.is_tty()) fmt::print(terminal_.stream(), "\r\033[K");
 }
 
-bool Progress::due() const { return terminal_.is_tty() && Clock::now() >= next_; }
+bool Progress::due() const { return Clock::now() >= next_; }
 
 void Progress::update(double share, std::string_view details) {
   if (!due()) return;
-  next_ = Clock::now() + kProgressPeriod;
   shown_ = true;
-  fmt::print(terminal_.stream(), "\r{} {:3.0f} %{}{}\033[K", what_, 100 * share,
-             details.empty() ? "" : "  ", details);
+  const std::string line =
+      fmt::format("{} {:3.0f} %{}{}", what_, 100 * share, details.empty() ? "" : "  ", details);
+  if (terminal_.is_tty()) {
+    next_ = Clock::now() + kProgressPeriod;
+    fmt::print(terminal_.stream(), "\r{}\033[K", line);
+  } else {
+    next_ = Clock::now() + kLinePeriod;
+    fmt::print(terminal_.stream(), "{}\n", line);
+  }
   std::fflush(terminal_.stream());
 }
 
 double Progress::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+LongWait::LongWait(std::string what) : what_(std::move(what)) {
+  // Signals are for the thread that waits: they must end its calls.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  teller_ = std::thread([this] { tell(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+LongWait::~LongWait() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  teller_.join();
+}
+
+void LongWait::tell() {
+  const Terminal terminal(stderr);
+  const std::chrono::seconds period = terminal.is_tty() ? std::chrono::seconds(1) : kLinePeriod;
+  std::chrono::seconds passed = kProgressAfter;
+  bool shown = false;
+  std::unique_lock lock(mutex_);
+  const auto start = std::chrono::steady_clock::now();
+  for (; !changed_.wait_until(lock, start + passed, [this] { return over_; }); passed += period) {
+    shown = true;
+    if (terminal.is_tty()) {
+      fmt::print(stderr, "\r{}, {} s so far\033[K", what_, passed.count());
+    } else {
+      fmt::print(stderr, "{}, {} s so far\n", what_, passed.count());
+    }
+    std::fflush(stderr);
+  }
+  if (shown && terminal.is_tty()) fmt::print(stderr, "\r\033[K");
 }
 
 }  // namespace mrc::tool

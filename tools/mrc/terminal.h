@@ -2,10 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace mrc::tool {
@@ -39,7 +42,8 @@ std::string spark_line(std::span<const double> values, double full);
 // The same with `rows` lines, top line first.
 std::vector<std::string> column_chart(std::span<const double> values, double full, unsigned rows);
 
-// A line that tells how far things are, on a terminal only and not before two seconds have passed.
+// A line that tells how far things are, not before two seconds have passed: one that changes on a
+// terminal, elsewhere another one every ten seconds.
 class Progress {
  public:
   Progress(const Terminal& terminal, std::string what);
@@ -59,6 +63,26 @@ class Progress {
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_;
   bool shown_ = false;
+};
+
+// The same for what cannot tell how far it is, such as a call that waits for a host: says on stderr
+// what takes so long, and for how long. A thread of its own does, from its making to its end; it
+// takes no signals.
+class LongWait {
+ public:
+  explicit LongWait(std::string what);
+  ~LongWait();
+  LongWait(const LongWait&) = delete;
+  LongWait& operator=(const LongWait&) = delete;
+
+ private:
+  void tell();
+
+  const std::string what_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread teller_;
 };
 
 }  // namespace mrc::tool

@@ -30,6 +30,13 @@ std::string bit_rate(double bits_per_second) {
   return fmt::format("{:.0f} Gb/s", bits_per_second / 1e9);
 }
 
+std::string byte_count(std::uint64_t bytes) {
+  const auto count = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return fmt::format("{:.1f} GB", count / 1e9);
+  if (bytes >= 1'000'000) return fmt::format("{:.1f} MB", count / 1e6);
+  return fmt::format("{:.1f} kB", count / 1e3);
+}
+
 std::string wall_time() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

@@ -16,6 +16,8 @@ std::string counted(std::uint64_t number, const char* one, const char* many);
 std::string microseconds(DurationNs ns);
 // 2.5e12 -> "2.50 Tb/s".
 std::string bit_rate(double bits_per_second);
+// 2'800'000'000 -> "2.8 GB".
+std::string byte_count(std::uint64_t bytes);
 // Now, as "2026-01-31T23:59:58Z".
 std::string wall_time();
 // A share as "12.3 %"; of nothing it is 0.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fabric/topology_file.h"
+#include "quantity_option.h"
 
 namespace mrc::tool {
 namespace {
@@ -24,7 +25,9 @@ void TopologyFlags::declare(CLI::App& app) {
   for (const auto& key : fabric::topology_count_keys())
     app.add_option(flag_name(key.name), options_.*key.member, key.help)->group(kGroup);
   for (const auto& key : fabric::topology_number_keys())
-    app.add_option(flag_name(key.name), options_.*key.member, key.help)->group(kGroup);
+    app.add_option(flag_name(key.name), options_.*key.member, key.help)
+        ->transform(as_named(key.name))
+        ->group(kGroup);
 }
 
 fabric::TopologySpec TopologyFlags::spec() const {

@@ -4,7 +4,7 @@
 -- statistics are in mrc_stats.lua; both lie beside this file.
 
 set_plugin_info({
-  version = "0.1.0",
+  version = "@PROJECT_VERSION@",  -- filled in when it is installed
   description = "Multipath Reliable Connection (MRC) packets",
 })
 

@@ -90,9 +90,10 @@ void Engine::remove_qp(QueuePairImpl& qp) {
   qp_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Engine::apply_node_state(const node::NodeSnapshot& snapshot) {
-  pump_.apply_node_state(snapshot);
+unsigned Engine::apply_node_state(const node::NodeSnapshot& snapshot) {
+  const unsigned stranded = pump_.apply_node_state(snapshot);
   active_ports_.store(pump_.endpoint().ports_up().bits());
+  return stranded;
 }
 
 // Without memory the links are as they were until the next look.

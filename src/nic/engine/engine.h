@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -45,19 +46,26 @@ class Engine final {
   void on_exit();
   static TimeNs clock();
   unsigned index() const { return index_; }
+  std::uint64_t cpu_ns() const;  // of its thread, while that lives
   unsigned qp_count() const { return qp_count_.load(std::memory_order_relaxed); }
   // Enabled and with a link.
   PortMask active_ports() const { return PortMask(active_ports_.load()); }
 
   void lock() { waker_.lock(); }
   // And sees to it that what was asked for meanwhile is done.
-  void unlock() { waker_.unlock(pump_); }
+  void unlock() { waker_.unlock(*this); }
 
   // --- Under the lock.
   EnginePump& pump() { return pump_; }
   void add_qp(QueuePairImpl& qp);  // its number has been reserved
   void remove_qp(QueuePairImpl& qp);
-  void apply_node_state(const node::NodeSnapshot& snapshot);
+  unsigned apply_node_state(const node::NodeSnapshot& snapshot);
+  // What the waker asks of whose lock it gives up.
+  TimeNs next_run() {
+    news_waits_.store(pump_.has_news(), std::memory_order_relaxed);
+    return pump_.next_run();
+  }
+  void progress() { pump_.progress(); }
 
  private:
   bool is_lead() const { return index_ == 0; }
@@ -69,6 +77,7 @@ class Engine final {
   void run();
   void run_taken_over();
   void housekeep(TimeNs now);
+  TimeNs tell_telemetry(TimeNs now);
   void read_node_state();
   void tell_news();
   bool take_news(node::NodeEvEvent& out);
@@ -77,8 +86,10 @@ class Engine final {
   unsigned index_;
   EngineWaker waker_;
   EnginePump pump_;
-  std::atomic<unsigned> qp_count_{0};  // changes under the lock
+  std::atomic<clockid_t> cpu_clock_{0};  // 0: there is no thread yet
+  std::atomic<unsigned> qp_count_{0};    // changes under the lock
   std::atomic<std::uint32_t> active_ports_{0};
+  std::atomic<bool> news_waits_{false};  // in the pump, for whoever has no lock
   TimeNs housekept_at_ = 0;
   std::vector<std::string> notices_;  // to be told when the lock is free
   std::thread thread_;

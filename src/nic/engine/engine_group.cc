@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "nic/engine/engine.h"
+#include "nic/telemetry_publisher.h"
 
 namespace mrc::nic {
 

@@ -25,6 +25,7 @@
 namespace mrc::nic {
 
 class Engine;
+class TelemetryPublisher;
 
 struct EngineGroup {
   explicit EngineGroup(std::unique_ptr<node::NodeState> state);
@@ -45,6 +46,7 @@ struct EngineGroup {
   std::shared_ptr<AsyncHub> async = std::make_shared<AsyncHub>();
   RegionTable regions;  // looking keys up needs no lock
   PlaneWatch planes;
+  std::unique_ptr<TelemetryPublisher> telemetry;  // null: nothing is told
   std::vector<std::unique_ptr<Engine>> engines;
 };
 

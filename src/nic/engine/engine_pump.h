@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "core/endpoint.h"
 #include "nic/engine/engine_inbox.h"
@@ -64,8 +65,7 @@ class EnginePump {
   void take_posted_work();
   void take_posted(QueuePairImpl& qp) { intake_.take(qp); }
   void hand_out_results();
-  // Changes of paths that the node is to be told of. Any thread; what is there is taken under the
-  // lock, and told without it.
+  // Changes of paths that the node is to be told of, once the lock is free.
   bool has_news() const { return results_.has_news(); }
   bool take_news(node::NodeEvEvent& out) { return results_.take_news(out); }
   // Sends the answers that peers are owed, before somebody who owes them goes.
@@ -74,14 +74,22 @@ class EnginePump {
   void forget_held(std::uint32_t remote_key) { receive_.forget_held(remote_key); }
 
   // --- Ports and paths.
-  // Brings ports and denied paths in line with a controller's wishes.
-  void apply_node_state(const node::NodeSnapshot& snapshot);
+  // Brings ports and denied paths in line with a controller's wishes. Returns to how many queue
+  // pairs drained parts leave no path.
+  unsigned apply_node_state(const node::NodeSnapshot& snapshot);
+  // The paths of one queue pair, as its profile and the drained parts have it; of the latter those
+  // count on which a peer is reached. False: drained parts leave it none.
+  bool settle_paths(QueuePairImpl& qp);
   void apply_ports();
   PortMask ports_enabled() const { return ports_enabled_; }
 
   core::Endpoint& endpoint() { return *state_.endpoint; }
+  const core::Endpoint& endpoint() const { return *state_.endpoint; }
   Backend& backend() { return *state_.backend; }
+  const Backend& backend() const { return *state_.backend; }
   QpTable& qps() { return state_.qps; }
+  const QpTable& qps() const { return state_.qps; }
+  EngineTelemetry& telemetry() { return state_.telemetry; }
   PeerTable& peers() { return state_.peers; }
   EndpointRequests& requests() { return state_.requests; }
   std::uint8_t vendor_info() const { return state_.vendor_info(); }
@@ -99,6 +107,7 @@ class EnginePump {
   void ease_pressure();
   void run_timers();
   void transmit() { transmit_.run(); }
+  bool is_excluded(const QueuePairImpl& qp, EvIndex ev) const;
 
   PumpState state_;
   EngineInbox& inbox_;
@@ -111,7 +120,8 @@ class EnginePump {
   PumpTransmit transmit_;
   ReceivePressure pressure_;
   PortMask ports_enabled_ = PortMask::first(kMaxPorts);
-  TimeNs load_since_ = 0;  // `state_.moved` counts from then on
+  std::vector<node::PathExclusion> exclusions_;  // of all drained parts
+  TimeNs load_since_ = 0;                        // `state_.moved` counts from then on
 };
 
 }  // namespace mrc::nic

@@ -1,21 +1,24 @@
 // What a controller's wishes and the links do to ports and to running queue pairs.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "nic/engine/engine_pump.h"
 #include "nic/queue_pair.h"
 #include "os/clock.h"
+#include "wire/srv6.h"
 
 namespace mrc::nic {
 namespace {
 
-void deny_paths(PumpState& state, QueuePairImpl& qp, const node::NodeEvProfile& wished) {
-  PathProfile& paths = *qp.e.paths;
+// The marks of the profile, which are for all queue pairs that use it.
+void mark_paths(PathProfile& paths, const node::NodeEvProfile& wished) {
   for (std::size_t i = 0; i < paths.evs.size(); ++i) {
     const node::ProfileEv& ev = paths.evs[i];
     const auto same = [&](const node::ProfileEv& other) {
@@ -24,15 +27,32 @@ void deny_paths(PumpState& state, QueuePairImpl& qp, const node::NodeEvProfile& 
     const auto at = i < wished.evs.size() && same(wished.evs[i])
                         ? wished.evs.begin() + static_cast<std::ptrdiff_t>(i)
                         : std::find_if(wished.evs.begin(), wished.evs.end(), same);
-    if (at == wished.evs.end()) continue;
-    const auto index = static_cast<EvIndex>(i);
-    // The mark in the profile is for queue pairs to come, the call for this one.
-    paths.profile.set_denied(index, at->denied);
-    const Result<core::EvState> now = state.endpoint->query_ev(qp.number(), index);
-    if (!now.ok() || (now.value() == core::EvState::kDenied) == at->denied) continue;
-    [[maybe_unused]] const Status set =
-        state.endpoint->set_ev_denied(state.now, qp.number(), index, at->denied);
+    if (at != wished.evs.end()) paths.profile.set_denied(static_cast<EvIndex>(i), at->denied);
   }
+}
+
+// The switches that packets of a path visit, as far as the device knows them: of a way that the
+// network chooses it knows none.
+struct Way {
+  std::array<wire::Usid, 2 * wire::kMaxUsids> hops{};
+  unsigned count = 0;
+
+  void add(const wire::IpAddress& carrier) {
+    for (unsigned i = 0; i < wire::usid_count(carrier); ++i)
+      hops[count++] = wire::usid_at(carrier, i);
+  }
+};
+
+Way way_of(const Backend& backend, const QueuePairImpl& qp, EvIndex ev) {
+  const core::EvEntry& entry = qp.e.paths->profile.entry(ev);
+  Way way;
+  if (const wire::EvValue* const srv6 = qp.e.paths->srv6_of(ev)) {
+    way.add(wire::ev_carrier(*srv6));
+    way.add(wire::ev_segment(*srv6));
+  } else if (const auto carrier = backend.carrier_of(entry.port, qp.e.remote.gid, entry.entropy)) {
+    way.add(*carrier);
+  }
+  return way;
 }
 
 // Paths and congestion settings that were changed while the profiles are online. Where they are
@@ -71,26 +91,60 @@ void EnginePump::apply_ports() {
   }
 }
 
+bool EnginePump::is_excluded(const QueuePairImpl& qp, EvIndex ev) const {
+  if (exclusions_.empty() || !qp.e.connected) return false;
+  const Way way = way_of(*state_.backend, qp, ev);
+  const PortId port = qp.e.paths->profile.entry(ev).port;
+  return std::any_of(exclusions_.begin(), exclusions_.end(), [&](const node::PathExclusion& each) {
+    return node::excludes(each, port, std::span(way.hops).first(way.count));
+  });
+}
+
+bool EnginePump::settle_paths(QueuePairImpl& qp) {
+  bool any_left = false;
+  bool any_excluded = false;
+  state_.now = os::monotonic_now();
+  const core::EvProfile& profile = qp.e.paths->profile;
+  for (unsigned i = 0; i < profile.size(); ++i) {
+    const auto ev = static_cast<EvIndex>(i);
+    const bool excluded = is_excluded(qp, ev);
+    const bool denied = profile.entry(ev).denied || excluded;
+    any_left = any_left || !denied;
+    any_excluded = any_excluded || excluded;
+    const Result<core::EvState> now = state_.endpoint->query_ev(qp.number(), ev);
+    if (!now.ok() || (now.value() == core::EvState::kDenied) == denied) continue;
+    [[maybe_unused]] const Status set =
+        state_.endpoint->set_ev_denied(state_.now, qp.number(), ev, denied);
+  }
+  return any_left || !any_excluded;
+}
+
 // Queue pairs in use follow their profiles: paths denied, allowed again or replaced, congestion
 // settings. What is to be told of the paths of before is told first.
-void EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
+unsigned EnginePump::apply_node_state(const node::NodeSnapshot& snapshot) {
   state_.now = os::monotonic_now();
   ports_enabled_ = snapshot.ports_enabled;
+  exclusions_.clear();
+  for (const auto& [name, part] : snapshot.drained)
+    exclusions_.insert(exclusions_.end(), part.exclusions.begin(), part.exclusions.end());
   state_.gate.set(ports_enabled_, state_.now);
   apply_ports();
   results_.drain_events();
   // One profile for all that follow it, also where the first of them cannot.
   std::vector<std::shared_ptr<PathProfile>> made;
+  unsigned stranded = 0;
   state_.qps.for_each([&](QueuePairImpl& qp) {
     if (!qp.e.paths) return;
     follow_profiles(*this, state_.now, qp, snapshot, made);
-    if (!qp.e.paths->from_node) return;
     const auto found = snapshot.ev_profiles.find(qp.e.paths->node_id);
-    if (found != snapshot.ev_profiles.end()) deny_paths(state_, qp, found->second);
+    if (qp.e.paths->from_node && found != snapshot.ev_profiles.end())
+      mark_paths(*qp.e.paths, found->second);
+    if (!settle_paths(qp) && qp.state() != core::QpState::kError) ++stranded;
   });
   made.clear();
   path_profiles().give_back_unused();
   state_.more_work = true;
+  return stranded;
 }
 
 }  // namespace mrc::nic

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "nic/engine/engine.h"
+#include "nic/telemetry_publisher.h"
 #include "os/notice.h"
 
 namespace mrc::nic {
@@ -72,12 +74,15 @@ void Engine::stop() {
 // --- The loop ---
 
 void Engine::run() {
+  clockid_t own = 0;
+  if (::pthread_getcpuclockid(::pthread_self(), &own) == 0) cpu_clock_.store(own);
   prctl(PR_SET_TIMERSLACK, 1);  // naps and deadlines are meant as they are
   WakeDescriptors& descriptors = waker_.descriptors();
   while (!waker_.stopping()) {
     if (waker_.take_over_wanted()) run_taken_over();
     tell_news();
     const TimeNs now = clock();
+    const TimeNs telemetry_at = tell_telemetry(now);
     if (waker_.program_polls(now)) {
       if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
       waker_.nap();
@@ -98,7 +103,7 @@ void Engine::run() {
       if (pump_.round(kThread, clock())) waker_.end_naps();
       note_load();
     }
-    waker_.sleep(housekept_at_ + kHousekeepingNs);
+    waker_.sleep(std::min(housekept_at_ + kHousekeepingNs, telemetry_at));
   }
 }
 
@@ -113,6 +118,7 @@ void Engine::run_taken_over() {
     if (now - housekept_at_ >= kPolledHousekeepingNs) housekeep(now);
     bool busy = false;
     tell_news();
+    tell_telemetry(now);
     if (waker_.try_lock()) {
       const EngineGuard guard(*this, std::adopt_lock);
       busy = pump_.round(kThread, clock());
@@ -139,14 +145,36 @@ void Engine::housekeep(TimeNs now) {
   look_after_links();
 }
 
+// When it is due again.
+TimeNs Engine::tell_telemetry(TimeNs now) {
+  if (!is_lead() || !group_.telemetry) return kNever;
+  TelemetryPublisher& telemetry = *group_.telemetry;
+  if (now < telemetry.due_at()) return telemetry.due_at();
+  try {
+    telemetry.publish(group_, now);
+  } catch (const std::bad_alloc&) {
+    return telemetry.due_at();  // until then the page stays as it was
+  }
+  return telemetry.due_at();
+}
+
+std::uint64_t Engine::cpu_ns() const {
+  const clockid_t own = cpu_clock_.load();
+  timespec used{};
+  if (own == 0 || ::clock_gettime(own, &used) != 0) return 0;
+  return static_cast<std::uint64_t>(used.tv_sec * kSecondNs + used.tv_nsec);
+}
+
 void Engine::read_node_state() {
   group_.node->acknowledge_change();
   try {
     const std::shared_ptr<const node::NodeSnapshot> snapshot = group_.node->snapshot();
+    std::uint64_t stranded = 0;
     for (const auto& engine : group_.engines) {
       const EngineGuard guard(*engine);
-      engine->apply_node_state(*snapshot);
+      stranded += engine->apply_node_state(*snapshot);
     }
+    group_.node->note_applied(snapshot->version, stranded);
     group_.node->forget_replaced_evs(*snapshot);
     if (!group_.node->is_behind()) return;
   } catch (const std::bad_alloc&) {
@@ -156,7 +184,7 @@ void Engine::read_node_state() {
 }
 
 bool Engine::take_news(node::NodeEvEvent& out) {
-  if (!pump_.has_news()) return false;
+  if (!news_waits_.load(std::memory_order_relaxed)) return false;
   const EngineGuard guard(*this);
   return pump_.take_news(out);
 }

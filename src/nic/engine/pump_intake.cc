@@ -23,6 +23,7 @@ void PumpIntake::take_sends(QueuePairImpl& qp) {
   for (const std::uint64_t end = qp.sends_posted(); qp.e.sends_taken != end;) {
     const std::uint32_t slot = qp.send_slot_of(qp.e.sends_taken++);
     const SendSlot& send = qp.send(slot);
+    send.taken_at = state_.now;
     state_.packets_under_way += qp.packets_of(send);
     // All are signaled for the protocol: unsignaled ones end here, with their slot.
     const core::SendRequest request{.id = slot,

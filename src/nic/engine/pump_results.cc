@@ -42,6 +42,8 @@ void PumpResults::complete_send(QueuePairImpl& qp, std::uint32_t slot,
   ++qp.e.silent_credits;
   ++qp.e.sends_done;
   state_.packets_under_way -= qp.packets_of(send);
+  state_.telemetry.note_completion(state_.now - send.taken_at,
+                                   status == core::CompletionStatus::kSuccess);
   if (status != core::CompletionStatus::kSuccess || send.signaled) {
     CompletionEntry entry{.owner = &qp, .send_credits = std::exchange(qp.e.silent_credits, 0)};
     entry.work = {.id = send.id,
@@ -152,6 +154,7 @@ void PumpResults::drain_events() {
         on_ev_state(event);
         break;
       case core::EventKind::kLocalPort:
+        state_.telemetry.note_port_change(event.port);
         if (state_.index != 0) break;
         state_.group.async->publish(
             {.kind = event.ok ? AsyncKind::kPortActive : AsyncKind::kPortError,
@@ -189,23 +192,49 @@ void PumpResults::on_qp_error(const core::Event& event) {
 void PumpResults::on_plane(const core::Event& event) {
   QueuePairImpl* const qp = state_.qps.find(event.qp);
   if (qp == nullptr || !qp->e.connected) return;
+  PortMask& gone = qp->e.gone_planes;
   const bool lost = event.kind == core::EventKind::kPlaneLost;
-  PortMask& silent = qp->e.silent_planes;
-  if (lost == silent.contains(event.port)) return;
-  silent = lost ? silent.with(event.port) : silent.without(event.port);
+  gone = lost ? gone.with(event.port) : gone.without(event.port);
+  judge_silence(*qp, event.port);
+}
+
+// A plane whose paths have all been taken out of use is gone by an order, whatever its peer does.
+void PumpResults::judge_silence(QueuePairImpl& qp, PortId port) {
+  PortMask& silent = qp.e.silent_planes;
+  const bool gone = qp.e.gone_planes.contains(port);
+  const bool is_silent = gone && !is_denied(qp, port);
+  if (is_silent == silent.contains(port)) return;
+  silent = is_silent ? silent.with(port) : silent.without(port);
   PlaneWatch& planes = state_.group.planes;
-  if (lost) {
-    planes.lost(qp->e.remote.gid, event.port, state_.now);
+  if (is_silent) {
+    planes.lost(qp.e.remote.gid, port, state_.now);
+  } else if (gone) {
+    planes.forget(qp.e.remote.gid, port);
   } else {
-    planes.back(qp->e.remote.gid, event.port);
+    planes.back(qp.e.remote.gid, port);
   }
+}
+
+bool PumpResults::is_denied(const QueuePairImpl& qp, PortId port) const {
+  if (!qp.e.paths) return false;
+  const core::EvProfile& profile = qp.e.paths->profile;
+  bool any = false;
+  for (unsigned i = 0; i < profile.size(); ++i) {
+    const auto ev = static_cast<EvIndex>(i);
+    if (profile.entry(ev).port != port) continue;
+    const Result<core::EvState> state = state_.endpoint->query_ev(qp.number(), ev);
+    if (!state.ok() || state.value() != core::EvState::kDenied) return false;
+    any = true;
+  }
+  return any;
 }
 
 // SKIP is not reported: load balancing passes over a path for one turn and takes it in the next.
 // Which of the others make an event, the profile's mask says as it is now: it may change while the
 // profile is in use.
 void PumpResults::on_ev_state(const core::Event& event) {
-  const QueuePairImpl* qp = state_.qps.find(event.qp);
+  QueuePairImpl* const qp = state_.qps.find(event.qp);
+  if (qp != nullptr && qp->e.gone_planes.contains(event.port)) judge_silence(*qp, event.port);
   if (qp == nullptr || !qp->e.paths || !qp->e.paths->from_node) return;
   const PathProfile& paths = *qp->e.paths;
   const auto index = static_cast<std::size_t>(event.ev);
@@ -215,14 +244,12 @@ void PumpResults::on_ev_state(const core::Event& event) {
   while (news_.full() && take_news(news))
     tell(*state_.group.node, news);
   news_.push_back({.profile_id = paths.node_id, .ev = paths.evs[index], .state = event.ev_state});
-  has_news_.store(true, std::memory_order_relaxed);
 }
 
 bool PumpResults::take_news(node::NodeEvEvent& out) {
   if (news_.empty()) return false;
   out = news_.front();
   news_.pop_front();
-  has_news_.store(!news_.empty(), std::memory_order_relaxed);
   return true;
 }
 

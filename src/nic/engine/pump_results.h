@@ -2,7 +2,6 @@
 // lock.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,9 +32,9 @@ class PumpResults {
   void flush_send(QueuePairImpl& qp, std::uint32_t slot);
   void flush_receive(QueuePairImpl& qp, std::uint32_t slot);
 
-  // Changes of paths, for whoever tells the node, in their order. has_news() from any thread.
+  // Changes of paths, for whoever tells the node, in their order.
   static constexpr std::size_t kMaxNews = 1'024;
-  bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
+  bool has_news() const { return !news_.empty(); }
   bool take_news(node::NodeEvEvent& out);
 
   // Queue pairs that report to a completion queue which overran.
@@ -50,12 +49,13 @@ class PumpResults {
   void on_overrun(CompletionQueueImpl& cq);
   void on_qp_error(const core::Event& event);
   void on_plane(const core::Event& event);
+  void judge_silence(QueuePairImpl& qp, PortId port);
+  bool is_denied(const QueuePairImpl& qp, PortId port) const;
   void on_ev_state(const core::Event& event);
 
   PumpState& state_;
   TimeNs waiting_until_ = kNever;
   Ring<node::NodeEvEvent> news_{kMaxNews};
-  std::atomic<bool> has_news_{false};
 };
 
 }  // namespace mrc::nic

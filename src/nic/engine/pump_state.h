@@ -8,6 +8,7 @@
 #include "core/endpoint.h"
 #include "nic/endpoint_requests.h"
 #include "nic/engine/engine_group.h"
+#include "nic/engine/engine_telemetry.h"
 #include "nic/engine/port_gate.h"
 #include "nic/engine/qp_table.h"
 #include "nic/io/backend.h"
@@ -32,6 +33,7 @@ struct PumpState {
   PeerTable peers;
   EndpointRequests requests;
   PortGate gate;
+  EngineTelemetry telemetry;
   std::uint64_t packets_under_way = 0;  // of sends taken and not completed
 
   // Of the round.

@@ -150,7 +150,7 @@ void PumpTransmit::send_one_by_one(core::TxPacket tx) {
   }
 }
 
-// Requests tell our process number where the answer's way back needs it.
+// Requests tell our process number where the reverse path of the answer needs it.
 void PumpTransmit::send_for_endpoint(const core::TxPacket& tx) {
   const PeerName* peer = state_.peers.name_of(tx.destination);
   if (peer == nullptr) return;

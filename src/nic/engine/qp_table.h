@@ -37,16 +37,25 @@ class QpTable {
 
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (const auto& page : pages_) {
-      if (!page) continue;
-      for (QueuePairImpl* qp : *page)
-        if (qp != nullptr) visit(*qp);
-    }
+    for (unsigned page = 0; page < kPages; ++page)
+      for_each_on_page(page, visit);
+  }
+  // For those who give up the lock between pages, of which there are kPages.
+  template <typename Visit>
+  void for_each_on_page(unsigned page, Visit visit) const {
+    if (!pages_[page]) return;
+    for (QueuePairImpl* qp : *pages_[page])
+      if (qp != nullptr) visit(*qp);
   }
 
  private:
   static constexpr std::uint32_t kLowBits = 0xFFFF;
   static constexpr unsigned kPerPage = 256;
+
+ public:
+  static constexpr unsigned kPages = (kLowBits + 1) / kPerPage;
+
+ private:
   using Page = std::array<QueuePairImpl*, kPerPage>;
 
   static std::uint32_t low_bits(QpNumber number) {
@@ -54,7 +63,7 @@ class QpTable {
   }
 
   ProcessNumber process_;
-  std::array<std::unique_ptr<Page>, (kLowBits + 1) / kPerPage> pages_;
+  std::array<std::unique_ptr<Page>, kPages> pages_;
 };
 
 }  // namespace mrc::nic

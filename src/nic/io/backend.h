@@ -122,6 +122,12 @@ class Backend {
   // packets carry: what the others hold, a socket each for one, is given back.
   virtual void keep_paths(std::span<const core::EvEntry> /*needed*/) {}
 
+  // The SRv6 carrier of packets of a path to that host; none where the network chooses the way.
+  virtual std::optional<wire::IpAddress> carrier_of(PortId /*port*/, const wire::IpAddress& /*gid*/,
+                                                    std::uint32_t /*entropy*/) const {
+    return std::nullopt;
+  }
+
   // Queues a packet. `payload` points into the program's memory, which must be there, and is read
   // not later than flush().
   // Packets in a row with one route and size leave in one system call where the kernel can.

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the benchmark example by its own makefile and runs it as two processes, data compared.
+"""Builds the starter or the benchmark by the examples' makefile and runs it as two processes, data
+compared.
 
 Usage: write_bw_test.py --examples DIR --include DIR --libraries DIR --cc CC [--sanitize FLAGS] CASE
 
-CASE: powers, edges, odd, no_setup.
+CASE: starter, powers, edges, odd, no_setup.
 """
 
 import argparse
@@ -39,21 +40,27 @@ class Bench:
                             programs.device_environment(folder))
         self.environment["LD_LIBRARY_PATH"] = str(arguments.libraries)
 
-    def build(self):
+    def build(self, target):
         source = self.folder / "examples"
         shutil.copytree(self.arguments.examples, source)
         flags = "-O1 -g -Wall -Wextra -Werror"
         if self.arguments.sanitize:
             flags += f" -fsanitize={self.arguments.sanitize}"
-        subprocess.run(["make", "-s", "-C", source, "write_bw", f"CC={self.arguments.cc}",
+        subprocess.run(["make", "-s", "-C", source, target, f"CC={self.arguments.cc}",
                         f"CFLAGS={flags}", f"MRC_INCLUDE={self.arguments.include}",
                         f"MRC_LIB={self.arguments.libraries}"], check=True)
-        return source / "write_bw"
+        return source / target
+
+    def command(self):
+        port = str(programs.free_tcp_port())
+        if self.arguments.case == "starter":
+            self.environment["PORT"] = port
+            return [self.build("starter")]
+        sizes = ",".join(str(size) for size in sizes_of(self.arguments.case))
+        return [self.build("write_bw"), "-n", "128", "-s", sizes, "-p", port]
 
     def run(self):
-        program = self.build()
-        sizes = ",".join(str(size) for size in sizes_of(self.arguments.case))
-        command = [program, "-n", "128", "-s", sizes, "-p", str(programs.free_tcp_port())]
+        command = self.command()
         server = subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True)
         try:
@@ -76,7 +83,7 @@ def main():
     parser.add_argument("--libraries", type=pathlib.Path, required=True)
     parser.add_argument("--cc", required=True)
     parser.add_argument("--sanitize", default="")
-    parser.add_argument("case", choices=["powers", "edges", "odd", "no_setup"])
+    parser.add_argument("case", choices=["starter", "powers", "edges", "odd", "no_setup"])
     arguments = parser.parse_args()
     programs.leave_cleanly_when_told()
     with programs.own_folder() as folder:

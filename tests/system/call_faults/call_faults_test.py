@@ -8,44 +8,21 @@ Two programs move data, every byte compared, while calls of libc fail as a plan 
 and the program must either do without or say why it ends.
 """
 
-import collections
 import os
 import pathlib
 import re
 import signal
-import struct
 import sys
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from faulty_program import AT_START, UNDER_WAY, FaultyTest, Program, programs
 
-import programs  # noqa: E402  (found through the line above)
-
-END_S = 90  # whatever fails, both programs end by then
 # Which call of a kind fails: each of the first, then ever fewer, since they come from one place.
 NUMBERS = [*range(1, 9), 12, 18, 27, 40, 60, 90]
-# What the kernel says on a bad day, in each way that bytes and wake-ups take.
-UNDER_WAY = [
-    "sendmmsg:ENOBUFS:0.2", "sendmmsg:EAGAIN:0.01x300", "sendmmsg:short:0.5",
-    "sendmmsg:EINTR:0.2", "sendmmsg:ENOMEM:0.1", "sendmmsg:EPERM:0.02",
-    "sendmmsg:ENETUNREACH:0.01x20", "sendmmsg:ECONNREFUSED:0.05",
-    "sendmsg:ENOBUFS:0.2", "sendmsg:EAGAIN:0.01x300", "sendmsg:EINTR:0.2",
-    "recvmmsg:EAGAIN:0.01x300", "recvmmsg:short:0.5", "recvmmsg:EINTR:0.2",
-    "recvmmsg:ENOMEM:0.1", "recvmmsg:ECONNREFUSED:0.1",
-    "send:ENOBUFS:0.1", "send:EINTR:0.2", "recv:EINTR:0.2", "recv:EAGAIN:0.05",
-    "epoll_wait:EINTR:0.3", "epoll_wait:short:0.5", "ppoll:EINTR:0.3", "poll:EINTR:0.3",
-    "read:EINTR:0.2", "clock_gettime:step:0.5",
-]
 # Which calls are not made under way, or so rarely that a rule for them may not strike.
 MAY_BE_SILENT = {"udp": {"send", "recv", "poll", "read", "sendmmsg", "clock_gettime"},
                  "wire": {"send", "recv", "poll", "read", "sendmsg", "clock_gettime"}}
-AT_START = [
-    "socket:EMFILE", "open:EMFILE", "open:EACCES", "epoll_create1:EMFILE", "eventfd:ENFILE",
-    "timerfd_create:EMFILE", "epoll_ctl:ENOMEM", "mmap:ENOMEM", "bind:EACCES",
-    "connect:ENETUNREACH", "setsockopt:EPERM", "getrandom:EINTR", "getrandom:short",
-    "pthread_create:EAGAIN",
-]
 # Of who listens and is called: at its start, when its peer comes, and at its end.
 OF_A_SERVER = [
     "socket:EMFILE", "socket:ENOBUFS", "bind:ENOMEM", "bind:EADDRINUSE", "listen:EADDRINUSE",
@@ -64,45 +41,12 @@ AT_CHANGE = [
 ]
 
 
-class Program:
-    """`mrc`, some of whose calls fail."""
-
-    def __init__(self, test, plan, words, variables):
-        self.counts_file = pathlib.Path(test.folder, f"counts-{len(test.started)}")
-        self.plan = plan
-        environment = variables | {
-            "LD_PRELOAD": test.library, "FAULTY_PLAN": " ".join(plan),
-            "FAULTY_COUNTS": str(self.counts_file), "FAULTY_SEED": str(test.seed)}
-        self.process = programs.start([test.mrc, *words], env=environment)
-        test.started.append(self.process)
-        self.out = self.err = None
-        self.listened = False
-
-    def ends(self):
-        """The exit status; a program that does not end is an error."""
-        self.out, self.err = self.process.communicate(timeout=END_S)
-        for rule, (_, struck) in zip(self.plan, self.counts()):
-            call, what = rule.split(":")[:2]
-            CallFaults.struck[f"call fault {call} {what}"] += struck
-        return self.process.returncode
-
-    def counts(self):
-        """How often each rule was asked, and how often it struck."""
-        numbers = self.counts_file.read_bytes() if self.counts_file.exists() else b""
-        return [struct.unpack_from("=QQ", numbers, 16 * i) if numbers else (0, 0)
-                for i in range(len(self.plan))]
-
-
-class CallFaults(programs.CleanTest):
+class CallFaults(FaultyTest):
+    result = "call_faults"
     mrc = None
-    library = None
-    seed = 1
-    struck = collections.Counter()  # by kind
 
-    def setUp(self):
-        super().setUp()
-        self.started = []
-        self.addCleanup(lambda: [programs.end(process) for process in self.started])
+    def mrc_program(self, plan, words, variables):
+        return Program(self, plan, [self.mrc, *words], variables)
 
     def devices(self, backend):
         """The variables of a server and of a client that reach each other."""
@@ -129,13 +73,13 @@ class CallFaults(programs.CleanTest):
         port = programs.free_tcp_port()
         variables = self.devices(backend)
         common = ["perf", "write_imm", "-p", str(port)]
-        server = Program(self, server_plan, common, variables[0])
+        server = self.mrc_program(server_plan, common, variables[0])
         programs.eventually(
             lambda: programs.is_listening(port) or server.process.poll() is not None,
             "the server neither listens nor ends")
         server.listened = server.process.poll() is None
-        client = Program(self, client_plan, [*common, "--verify-all", *words, "127.0.0.1"],
-                         variables[1])
+        client = self.mrc_program(
+            client_plan, [*common, "--verify-all", *words, "127.0.0.1"], variables[1])
         return server, client
 
     def assert_moves_data(self, backend, server_plan, client_plan, *words):
@@ -152,11 +96,6 @@ class CallFaults(programs.CleanTest):
         self.assertNotIn("terminate called", program.err, program.plan)
         if code != 0:
             self.assertRegex(program.err, r"(?m)^mrc [\w ]+: \S.*", program.plan)
-
-    @classmethod
-    def tearDownClass(cls):
-        programs.write_result("call_faults", system_calls_that_failed=cls.struck.total(),
-                              **{kind: count for kind, count in cls.struck.items() if count})
 
     # Under way -----------------------------------------------------------------------------------
 
@@ -210,15 +149,8 @@ class CallFaults(programs.CleanTest):
         return client.counts()[0][1] > 0
 
     def check_start(self, backend):
-        tried = {}
-        for rule in AT_START:
-            with self.subTest(rule=rule, backend=backend):
-                tried[rule] = 0
-                for number in NUMBERS:
-                    if not self.check_nth_call(backend, rule, number):
-                        break
-                    tried[rule] += 1
-        print(f"{backend}: calls that failed, each once: {tried}", file=sys.stderr)
+        tried = self.tried_of_each(AT_START, NUMBERS,
+                                   lambda *which: self.check_nth_call(backend, *which))
         self.assertEqual([rule for rule, times in tried.items() if times == 0], [])
 
     def test_EachCallOfAStartMayFailOverUdp(self):
@@ -248,15 +180,8 @@ class CallFaults(programs.CleanTest):
         return server.counts()[0][1] > 0
 
     def check_each_call(self, rules, check):
-        tried = {}
-        for rule in rules:
-            with self.subTest(rule=rule):
-                tried[rule] = 0
-                for number in NUMBERS:
-                    if not check(rule, number):
-                        break
-                    tried[rule] += 1
-        print(f"calls that failed, each once: {tried}", file=sys.stderr)
+        """Calls that were never made."""
+        tried = self.tried_of_each(rules, NUMBERS, check)
         return {rule.split(":")[0] for rule, times in tried.items() if times == 0}
 
     def test_EachCallOfAServerMayFailOverUdp(self):
@@ -273,9 +198,9 @@ class CallFaults(programs.CleanTest):
         """It is up, or says why not and leaves nothing."""
         base = pathlib.Path(self.folder, "labs")
         where = ["--dir", str(base)]
-        lab = Program(self, [f"{rule}:@{number}"],
-                      ["lab", "up", "--hosts", "2", "--t0", "1", "--t1", "1", *where],
-                      programs.device_environment(self.folder))
+        lab = self.mrc_program([f"{rule}:@{number}"],
+                               ["lab", "up", "--hosts", "2", "--t0", "1", "--t1", "1", *where],
+                               programs.device_environment(self.folder))
         code = lab.ends()
         self.assertIn(code, (0, 1), f"{lab.plan}: {lab.err}")
         if code != 0:
@@ -306,7 +231,7 @@ class CallFaults(programs.CleanTest):
 
         before = programs.run([self.mrc, *words("2")], env=variables)
         self.assertEqual(before.returncode, 0, before.stderr)
-        change = Program(self, [f"{rule}:@{number}"], words("1"), variables)
+        change = self.mrc_program([f"{rule}:@{number}"], words("1"), variables)
         self.assert_ends_well(change)
         shown = programs.run([self.mrc, "ctl", "show"], env=variables)
         self.assertEqual(shown.returncode, 0, f"{change.plan}: {shown.stderr}")
@@ -317,20 +242,13 @@ class CallFaults(programs.CleanTest):
         return change.counts()[0][1] > 0
 
     def test_AChangeIsMadeOrNotAndSaysWhich(self):
-        tried = {}
-        for rule in AT_CHANGE:
-            with self.subTest(rule=rule):
-                tried[rule] = 0
-                for number in NUMBERS:
-                    if not self.check_nth_call_of_a_change(rule, number):
-                        break
-                    tried[rule] += 1
-        print(f"changes: calls that failed, each once: {tried}", file=sys.stderr)
+        tried = self.tried_of_each(AT_CHANGE, NUMBERS, self.check_nth_call_of_a_change)
         self.assertEqual([rule for rule, times in tried.items() if times == 0], [])
 
     def test_APlanThatNobodyUnderstandsIsRefused(self):
         for rule in ("sendmmsg:ENOTHING:1", "sendmssg:EINTR:1", "send:EINTR:0.2y", "send:EINTR"):
-            program = Program(self, [rule], ["--help"], programs.device_environment(self.folder))
+            program = self.mrc_program([rule], ["--help"],
+                                       programs.device_environment(self.folder))
             self.assertEqual(program.ends(), -signal.SIGABRT, rule)
             self.assertRegex(program.err, re.escape(f"cannot understand '{rule}'"))
 

@@ -119,7 +119,7 @@ class Pair:
         try:
             path = f"/proc/{runner.pid}/task/{runner.pid}/children"
             children = pathlib.Path(path).read_text(encoding="ascii").split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # gone before, or between two calls
             return None
         return int(children[0]) if children else None
 

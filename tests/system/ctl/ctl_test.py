@@ -82,6 +82,12 @@ class Tool(Node):
         self.assertEqual([p["mode"] for p in document["ev_profiles"]],
                          ["explicit", "generated", "auto"])
         self.assertEqual(len(document["ev_profiles"][1]["evs"]), 16)
+        for ev in document["ev_profiles"][1]["evs"]:
+            # 14 bits at the top of the compact EV; in packets behind two that are fixed.
+            drawn = int(ev["ev"].split(":")[1], 16) >> 18
+            self.assertEqual(ev["in_packets"], f"{ev['port']}:{0xC0000000 | drawn << 16:08x}")
+        self.assertNotIn("in_packets", document["ev_profiles"][0]["evs"][0])
+        self.assertIn(", in packets ", self.must("show", "8"))
         self.assertEqual(document["cc_profiles"][0]["settings"]["gamma"], 0.75)
         self.assertEqual(document["cc_profiles"][1]["algorithm"], "none")
         self.assertIn("in use", self.refused(1, "format", "delete", "1"))

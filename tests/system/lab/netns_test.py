@@ -111,16 +111,17 @@ class Common:
         self.assertEqual(len([n for n in self.own_namespaces() if ".host-" in n]), 4)
         self.must("down")
         self.assertEqual(self.own_namespaces(), [])
-        for way_out in ("down", "up"):
+        for way_out in ("down", "up", "plain up"):
             self.up()
             os.kill(self.lab.status()["process"], signal.SIGKILL)
             eventually(lambda: "dead" in self.tool("status").stderr, "the lab lives")
-            if way_out == "down":
-                self.must("down")
-            else:
+            if way_out == "up":
                 self.up()
-        self.must("down")
-        self.assertEqual(self.own_namespaces(), [])
+            elif way_out == "plain up":
+                self.lab.do("up", "--hosts", "2")
+                self.assertEqual(self.own_namespaces(), [])
+            self.must("down")
+            self.assertEqual(self.own_namespaces(), [])
 
 
 class KernelSwitches(Common, Netns):

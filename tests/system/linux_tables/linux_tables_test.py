@@ -31,6 +31,10 @@ FABRICS = {
         ["--hosts", "8", "--t0", "4", "--t1", "4", "--pods", "2", "--t2", "4"],
         [(0, 1), (0, 3), (0, 7), (6, 1)],
     ),
+    "several cables": (
+        ["--hosts", "4", "--t0", "2", "--t1", "2", "--cables", "3"],
+        [(0, 3), (2, 0)],
+    ),
     "second plane": (
         ["--planes", "2", "--hosts", "4", "--t0", "2", "--t1", "2"],
         [(1, 3)],
@@ -85,14 +89,14 @@ class Fabric:
         self.plane = plane
         self.namespaces = {}
         self.tables = {}  # switch -> what `mrc fabric show --switch` says of it
-        self.neighbours = {}  # switch -> {port number: device}
+        self.neighbours = {}  # switch -> {port number: (device, cable)}
         summary = self.mrc("show", "--json")
         for tier in summary["tiers"]:
             for index in range(tier["switches_per_plane"]):
                 name = f"{tier['tier']}:{index}/plane:{plane}"
                 self.tables[name] = self.mrc("show", "--json", "--switch", name)
                 routes = self.tables[name]["routes"]
-                self.neighbours[name] = {r["port"]: r["neighbour"] for r in routes}
+                self.neighbours[name] = {r["port"]: (r["neighbour"], r["cable"]) for r in routes}
         self.hosts = [f"host:{i}/plane:{plane}" for i in range(summary["hosts"])]
         for device in [*self.neighbours, *self.hosts]:
             namespace = device.replace(":", "").replace("/", "-")
@@ -104,20 +108,22 @@ class Fabric:
         command = [self.program, "fabric", *arguments, *self.flags]
         return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
-    def port_to(self, device, neighbour):
+    def port_to(self, device, neighbour, cable):
         if device in self.hosts:
             return "nic"
-        ports = [p for p, other in self.neighbours[device].items() if other == neighbour]
+        end = (neighbour, cable)
+        ports = [p for p, other in self.neighbours[device].items() if other == end]
         assert len(ports) == 1, f"{device} has {len(ports)} ports to {neighbour}"
         return f"swp{ports[0] + 1}"
 
     def plug_cables(self):
         for switch, ports in self.neighbours.items():
-            for port, other in ports.items():
+            for port, (other, cable) in ports.items():
                 if other > switch and other not in self.hosts:
                     continue  # plugged from the other end
                 ip("-n", self.namespaces[switch], "link", "add", f"swp{port + 1}", "type", "veth",
-                   "peer", "name", self.port_to(other, switch), "netns", self.namespaces[other])
+                   "peer", "name", self.port_to(other, switch, cable), "netns",
+                   self.namespaces[other])
 
     def configure_switches(self):
         for switch in self.neighbours:
@@ -148,16 +154,16 @@ class Fabric:
                     ip("-n", namespace, *step.split())
 
     def carried_bytes(self):
-        """Bytes sent so far: (device, neighbour) -> count."""
+        """Bytes sent so far: (device, neighbour, cable) -> count."""
         counts = {}
         for device, namespace in self.namespaces.items():
             links = json.loads(ip("-n", namespace, "-s", "-j", "link", "show").stdout)
             sent = {link["ifname"]: link["stats64"]["tx"]["bytes"] for link in links}
             if device in self.hosts:
-                counts[(device, "nic")] = sent["nic"]
+                counts[(device, "nic", 0)] = sent["nic"]
                 continue
-            for port, other in self.neighbours[device].items():
-                counts[(device, other)] = sent[f"swp{port + 1}"]
+            for port, (other, cable) in self.neighbours[device].items():
+                counts[(device, other, cable)] = sent[f"swp{port + 1}"]
         return counts
 
     def socket_in(self, host):
@@ -189,8 +195,11 @@ def check_path(fabric, source, destination, path):
     ip("-n", fabric.namespaces[sender_name], "-6", "route", "replace",
        f"{inner_address(receiver_name)}/128", "encap", "seg6", "mode", "encap.red", "segs",
        path["carrier"], "dev", "nic")
-    devices = [f"{device}/plane:{fabric.plane}" for device in path["route"].split()]
-    expected = {(devices[0], "nic")} | set(zip(devices[1:-1], devices[2:]))
+    devices = [f"{device}/plane:{fabric.plane}" for device in path["route"].split()
+               if not device.startswith("cable:")]
+    # The last link leads to the host, to which there is one cable.
+    expected = {(devices[0], "nic", 0), (devices[-2], devices[-1], 0)}
+    expected |= {(one, other, path["cable"]) for one, other in zip(devices[1:-2], devices[2:-1])}
     before = fabric.carried_bytes()
     with fabric.socket_in(sender_name) as sender, fabric.socket_in(receiver_name) as receiver:
         receiver.bind((inner_address(receiver_name), UDP_PORT))
@@ -208,39 +217,47 @@ def check_path(fabric, source, destination, path):
     for link, count in after.items():
         carried = count - before[link] >= PACKETS * PAYLOAD_BYTES
         if carried != (link in expected):
-            yield f"{link[0]} > {link[1]} {'carried' if carried else 'did not carry'} the packets"
+            yield (f"{link[0]} > {link[1]} cable {link[2]} "
+                   f"{'carried' if carried else 'did not carry'} the packets")
 
 
-def check_fabric(program, flags, pairs):
+def check_fabric(program, flags, pairs, kind=Fabric):
     """Returns (number of paths, problems)."""
     plane = 1 if "--planes" in flags else 0
-    fabric = Fabric(program, flags, plane)
-    fabric.plug_cables()
-    fabric.configure_switches()
-    fabric.configure_hosts()
+    fabric = kind(program, flags, plane)
     paths, problems = 0, []
-    for source, destination in pairs:
-        listed = fabric.mrc("path", "--json", "--from", str(source), "--to", str(destination),
-                            "--plane", str(plane))
-        for path in listed["paths"]:
-            paths += 1
-            problems += [f"{path['carrier']} ({path['route']}): {what}"
-                         for what in check_path(fabric, source, destination, path)]
-    fabric.close()
+    try:
+        fabric.plug_cables()
+        fabric.configure_switches()
+        fabric.configure_hosts()
+        for source, destination in pairs:
+            listed = fabric.mrc("path", "--json", "--from", str(source), "--to", str(destination),
+                                "--plane", str(plane))
+            for path in listed["paths"]:
+                paths += 1
+                problems += [f"{path['carrier']} ({path['route']}): {what}"
+                             for what in check_path(fabric, source, destination, path)]
+    finally:
+        fabric.close()
     return paths, problems
 
 
-def main():
-    enter_private_namespaces()
-    check_kernel()
+def check_fabrics(program, fabrics, kind=Fabric):
+    """Prints what is wrong; the exit status."""
     failed = False
-    for name, (flags, pairs) in FABRICS.items():
-        paths, problems = check_fabric(sys.argv[1], flags, pairs)
+    for name, (flags, pairs) in fabrics.items():
+        paths, problems = check_fabric(program, flags, pairs, kind)
         failed = failed or bool(problems)
         for problem in problems:
             print(f"{name}: {problem}")
         print(f"{name}: {paths} paths, {len(problems)} problems")
     return 1 if failed else 0
+
+
+def main():
+    enter_private_namespaces()
+    check_kernel()
+    return check_fabrics(sys.argv[1], FABRICS)
 
 
 if __name__ == "__main__":

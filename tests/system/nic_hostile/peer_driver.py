@@ -1,6 +1,7 @@
 """Drives peer processes (peer.cc) for the tests of this folder. Every wait has an end."""
 
 import collections
+import itertools
 import os
 import pathlib
 import select
@@ -121,6 +122,8 @@ def connect(peer, own, other_peer, other, retry=PATIENT):
 class PeerTest(programs.CleanTest):
     """A test with a state directory and processes of its own, which are gone afterwards."""
 
+    seeds = itertools.count(1000)
+
     program = None  # set by main()
 
     def setUp(self):
@@ -148,7 +151,8 @@ class PeerTest(programs.CleanTest):
 
     def assert_moves_data(self, sender, receiver, queue_pair="q", size=100_000):
         """A connection works: bytes get there, and nothing beside them changes."""
-        seed = int(time.monotonic() * 1000) % 100_000
+        # A clock would give two moves within its tick one name, and the first memory would stay.
+        seed = next(self.seeds)
         source = sender.memory(f"source{seed}", size, seed)
         target = receiver.memory(f"target{seed}", size)
         self.assertEqual(self.write(sender, source, target, queue_pair), "done 1 ok")

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "node/plane_address.h"
 #include "os/descriptor.h"
 #include "unit/nic/backend_fixture.h"
 
@@ -184,6 +185,69 @@ TEST_F(Links, AnAddressMayGoAndComeBack) {
   ASSERT_TRUE(left_.run("ip addr add 10.9.2.1/24 dev p2"));
   EXPECT_TRUE(becomes(*a, left_, kBoth));
   EXPECT_TRUE(reaches(*a, *b, 2));
+}
+
+TEST_F(Links, ADeviceStartsWithoutAnInterfaceAndTakesItInWhenItComes) {
+  ASSERT_TRUE(left_.run("ip link del p2"));
+  left_.enter();
+  const node::DeviceConfig config = device("ipv4");
+  ASSERT_EQ(config.planes.size(), 2U);
+  EXPECT_FALSE(node::has_address(config.planes[1]));
+  left_gid_ = config.planes[0].address;
+  const auto a = must_open(config);
+  EXPECT_TRUE(becomes(*a, left_, kFirst));
+  const std::vector<std::string> missing = a->take_notices();
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing[0],
+            "mrc0: port 2: there is no interface p2; going on without this plane until it comes");
+
+  ASSERT_TRUE(
+      left_.run("ip link add p2 type veth peer name p2 netns " + std::to_string(right_.child())));
+  ASSERT_TRUE(right_.run("ip addr add 10.9.2.2/24 dev p2"));
+  ASSERT_TRUE(right_.run("ip link set p2 mtu 9000 up"));
+  ASSERT_TRUE(left_.run("ip link set p2 mtu 9000 up"));
+  ASSERT_TRUE(left_.run("ip addr add 10.9.2.1/24 dev p2"));
+  EXPECT_TRUE(becomes(*a, left_, kBoth));
+  const std::vector<std::string> come = a->take_notices();
+  ASSERT_EQ(come.size(), 1U);
+  EXPECT_EQ(come[0], "mrc0: port 2: p2 has come with 10.9.2.1, the plane is in use");
+  const auto b = open_in(right_, "ipv4");
+  EXPECT_TRUE(reaches(*a, *b, 2));
+}
+
+TEST_F(Links, AnInterfaceThatLostItsIpv4AddressIsAMissingPlaneAndNoOtherIpVersion) {
+  ASSERT_TRUE(left_.run("ip addr del 10.9.2.1/24 dev p2"));
+  left_.enter();
+  const node::ConfigResult result =
+      node::parse_config("[device.mrc0]\ninterfaces = [\"p1\", \"p2\"]\n", "test");
+  ASSERT_EQ(result.error, "");
+  const auto a = must_open(result.devices[0]);
+  EXPECT_TRUE(becomes(*a, left_, kFirst));
+  ASSERT_TRUE(left_.run("ip addr add 10.9.2.1/24 dev p2"));
+  EXPECT_TRUE(becomes(*a, left_, kBoth));
+}
+
+TEST_F(Links, APlaneThatComesWithTooSmallAnMtuIsNotUsed) {
+  ASSERT_TRUE(left_.run("ip addr del 10.9.2.1/24 dev p2"));
+  left_.enter();
+  node::DeviceConfig config = device("ipv4");
+  config.path_mtu = 4096;
+  const auto a = must_open(config);
+  EXPECT_TRUE(becomes(*a, left_, kFirst));
+  a->take_notices();
+  ASSERT_TRUE(left_.run("ip link set p2 mtu 1500"));
+  ASSERT_TRUE(left_.run("ip addr add 10.9.2.1/24 dev p2"));
+  std::vector<std::string> told;
+  for (int i = 0; i < 100 && told.empty(); ++i) {
+    ::usleep(50'000);
+    becomes(*a, left_, kFirst);
+    a->on_wake();
+    told = a->take_notices();
+  }
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0],
+            "mrc0: port 2: p2 has come, but its MTU does not fit packets of 4096 bytes: not used");
+  EXPECT_EQ(a->link_up(), kFirst);
 }
 
 TEST_F(Links, APlaneMovesToAnotherNetwork) {

@@ -130,6 +130,21 @@ TEST_F(ContractTest, ADeviceSpeaksVersionOne) {
 }
 
 // Without any peer, and every value read back at the end.
+TEST_F(ContractTest, ATimeoutOfMrcHoldsBesideOneOfVerbs) {
+  mrc_qp* qp = qps_[0];
+  ASSERT_EQ(step(qp, IBV_QPS_INIT, {}, 0), 0);
+  ASSERT_EQ(step(qp, IBV_QPS_RTR, {}, 0), 0);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 0;  // alone: tries for ever
+  mrc_qp_attr mrc{};
+  mrc.timeout = 8;
+  ASSERT_EQ(mrc_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT, &mrc, MRC_QP_TIMEOUT), 0);
+  const mrc_qp_attr now = attributes_of(qp);
+  EXPECT_EQ(now.timeout, 8);
+  EXPECT_LT(now.retry.exp_cnt, 25);
+}
+
 TEST_F(ContractTest, TheWalkFromResetToReadyToSend) {
   mrc_qp* qp = qps_[0];
   EXPECT_EQ(state_of(qp), IBV_QPS_RESET);

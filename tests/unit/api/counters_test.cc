@@ -65,6 +65,38 @@ TEST_F(CountersTest, BothEndsCountAWrite) {
   EXPECT_GE(receiver.sacks_sent, sender.sacks_received);
 }
 
+TEST_F(CountersTest, ASenderTellsHowItStands) {
+  connect();
+  write(100'000);
+  const openmrc_qp_counters after = counters_of(qps_[0]);
+  EXPECT_GT(after.window_bytes, 0U);
+  EXPECT_GT(after.round_trip_ns, 0U);
+  EXPECT_EQ(after.window_used_bytes, 0U);
+  EXPECT_EQ(after.packets_in_flight + after.packets_to_resend + after.messages_outstanding, 0U);
+
+  ibv_qp_attr stop{};
+  stop.qp_state = IBV_QPS_ERR;  // the peer takes nothing from now on
+  ASSERT_EQ(mrc_modify_qp(qps_[1], &stop, IBV_QP_STATE, nullptr, 0), 0);
+  ibv_sge from = buffer(0, 8);
+  ibv_send_wr request = write_request(&from, kMemory / 2);
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(mrc_post_send(qps_[0], &request, &bad), 0);
+  EXPECT_EQ(counters_of(qps_[0]).messages_outstanding, 1U);
+}
+
+// A program of the first release: what came later is not written.
+TEST_F(CountersTest, AStructureOfTheFirstVersionIsFilledAndNoMore) {
+  connect();
+  write(4'096);
+  openmrc_qp_counters counters;
+  std::memset(&counters, 0x5A, sizeof counters);
+  counters.size = offsetof(openmrc_qp_counters, window_bytes);
+  ASSERT_EQ(openmrc_query_qp_counters(qps_[0], &counters), 0);
+  EXPECT_EQ(counters.size, offsetof(openmrc_qp_counters, window_bytes));
+  EXPECT_EQ(counters.messages_completed, 1U);
+  EXPECT_EQ(counters.window_bytes, 0x5A5A'5A5A'5A5A'5A5AU);
+}
+
 TEST_F(CountersTest, AResetBeginsAnew) {
   connect();
   write(4'096);

@@ -263,6 +263,7 @@ TEST_F(ModifyQpTest, ValuesOutOfRangeAreRefused) {
   EXPECT_EQ(refused([](auto& a) { a.path_mtu = static_cast<ibv_mtu>(0); }), EINVAL);
   EXPECT_EQ(refused([](auto& a) { a.path_mtu = static_cast<ibv_mtu>(6); }), EINVAL);
   EXPECT_EQ(refused([](auto& a) { a.dest_qp_num = 1U << 24; }), EINVAL);
+  EXPECT_EQ(refused([](auto& a) { a.dest_qp_num = 2; }), EINVAL) << "reserved";
   EXPECT_EQ(refused([](auto& a) { a.ah_attr.is_global = 0; }), EINVAL);
   EXPECT_EQ(refused([](auto& a) { a.ah_attr.grh.sgid_index = 4; }), EINVAL);
   EXPECT_EQ(refused([](auto& a) { a.ah_attr.grh.dgid = {}; }), EINVAL);

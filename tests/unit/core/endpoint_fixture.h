@@ -94,14 +94,18 @@ struct Engine {
                     .has_timestamp = true,
                     .destination = qp,
                     .psn = kReceivePsn + place},
-            .body = wire::Write{.timestamp = {.ticks = 1'000},
+            .body = wire::Write{.msn = static_cast<std::uint16_t>(place),
+                                .timestamp = {.ticks = 1'000},
                                 .address = kMemoryBase,
                                 .key = kMemoryKey,
                                 .message_length = length}};
   }
   static wire::Packet probe(std::uint16_t id, QpNumber qp = kQp) {
     return {.bth = {.opcode = wire::Opcode::kProbe, .destination = qp},
-            .body = wire::Probe{.probe_id = id, .timestamp = {.ticks = 2'000}}};
+            .body = wire::Probe{.probe_id = id,
+                                .source_context = static_cast<std::uint16_t>(kPeerQp),
+                                .destination_context = static_cast<std::uint16_t>(qp),
+                                .timestamp = {.ticks = 2'000}}};
   }
   static wire::Packet request(wire::EndpointOp op, std::uint16_t id, PortMask ports = kBothPorts) {
     return {.bth = {.opcode = wire::Opcode::kEndpointRequest,

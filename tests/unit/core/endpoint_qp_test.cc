@@ -262,7 +262,10 @@ TEST(FollowProfiles, WhatIsKnownOfAPathThatStaysIsKept) {
   ASSERT_TRUE(e.post(64 * kMtu).ok());
   wire::Packet always_skip{
       .bth = {.opcode = wire::Opcode::kSack, .destination = kQp, .psn = kSendPsn},
-      .body = wire::Sack{.mark = wire::PathMark::kAlwaysSkip, .cumulative = kSendPsn}};
+      .body = wire::Sack{.mark = wire::PathMark::kAlwaysSkip,
+                         .source_context = static_cast<std::uint16_t>(kPeerQp),
+                         .destination_context = static_cast<std::uint16_t>(kQp),
+                         .cumulative = kSendPsn}};
   auto& sack = std::get<wire::Sack>(always_skip.body);
   std::vector<EvIndex> blamed;
   for (const TxPacket& packet : e.drain()) {

@@ -161,11 +161,17 @@ TEST(EndpointRx, BeforeRtsOnlySacksAreListenedTo) {
   ASSERT_TRUE(e.create().ok());
   ASSERT_TRUE(e.init().ok());
   ASSERT_TRUE(e.to_rtr().ok());
-  const wire::Packet nack{.bth = {.opcode = Opcode::kNack, .destination = kQp},
-                          .body = wire::Nack{}};
+  const wire::Packet nack{
+      .bth = {.opcode = Opcode::kNack, .destination = kQp},
+      .body = wire::Nack{.source_context = static_cast<std::uint16_t>(kPeerQp),
+                         .destination_context = static_cast<std::uint16_t>(kQp)}};
   EXPECT_EQ(e.take(nack).drop, DropReason::kQpNotReady);
-  const wire::Packet answer{.bth = {.opcode = Opcode::kSack, .destination = kQp},
-                            .body = wire::Sack{.probe_answer = true, .offset_or_probe_id = 9}};
+  const wire::Packet answer{
+      .bth = {.opcode = Opcode::kSack, .destination = kQp},
+      .body = wire::Sack{.probe_answer = true,
+                         .offset_or_probe_id = 9,
+                         .source_context = static_cast<std::uint16_t>(kPeerQp),
+                         .destination_context = static_cast<std::uint16_t>(kQp)}};
   EXPECT_EQ(e.take(answer).drop, DropReason::kUnknownProbe);
 }
 

@@ -62,8 +62,8 @@ TEST(EndpointTx, QueuePairsTakeTurnsOfFourKilobytes) {
   Engine e;
   e.connect(kQp);
   e.connect(kSecondQp);
-  ASSERT_TRUE(e.post(64 * kMtu, 1, kQp).ok());
-  ASSERT_TRUE(e.post(64 * kMtu, 2, kSecondQp).ok());
+  ASSERT_TRUE(e.post(65 * kMtu, 1, kQp).ok());
+  ASSERT_TRUE(e.post(65 * kMtu, 2, kSecondQp).ok());
   const std::vector<TxPacket> sent = e.drain(kBothPorts, 64);
   std::map<QpNumber, unsigned> packets;
   unsigned longest = 0;
@@ -76,6 +76,24 @@ TEST(EndpointTx, QueuePairsTakeTurnsOfFourKilobytes) {
   EXPECT_EQ(packets[kQp], 32U);
   EXPECT_EQ(packets[kSecondQp], 32U);
   EXPECT_EQ(longest, 4U);
+}
+
+// One after the other, whichever port is free: the first ends after half of the time.
+TEST(EndpointTx, AShortMessageIsSentInOneTurn) {
+  Engine e;
+  e.connect(kQp);
+  e.connect(kSecondQp);
+  for (const QpNumber qp : {kQp, kSecondQp}) {
+    ASSERT_TRUE(e.post(64 * kMtu, 1, qp).ok());
+    ASSERT_TRUE(e.post(64 * kMtu, 2, qp).ok());
+  }
+  std::vector<QpNumber> sent;
+  TxPacket out;
+  for (unsigned i = 0; e.endpoint->next_packet(e.now, PortMask(1U << (i % 2)), out); ++i)
+    sent.push_back(out.local_qp);
+  ASSERT_EQ(sent.size(), 4 * 64U);
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    EXPECT_EQ(sent[i], sent[i / 64 * 64]) << i;
 }
 
 TEST(EndpointTx, ALargerQuantumKeepsPacketsOnOnePath) {

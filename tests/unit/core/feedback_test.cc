@@ -194,12 +194,17 @@ TEST(Nack, OfAFailedPeerIsFatal) {
   // A probe is refused with the PSN before the window; one further away is old. Of this one nothing
   // is known: the second time it is believed, when it answers what left after the first.
   TimeNs now = kRoundTrip;
+  std::uint32_t path = 0;
   const auto refused_at = [&](Psn psn) {
     now += kRoundTrip;
     return s.requester.on_nack(now, {.reason = wire::NackReason::kUnexpectedEvent,
+                                     .entropy = path,
                                      .psn = psn,
                                      .timestamp_ticks = ticks_at(now - kRoundTrip / 2)});
   };
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(refused_at(kFirstPsn - 1).drop, DropReason::kStaleFeedback) << "no path of ours";
+  path = s.entropy(packets[0].ev);
   EXPECT_EQ(refused_at(kFirstPsn - 1).drop, DropReason::kStaleFeedback);
   EXPECT_TRUE(refused_at(kFirstPsn - 1).fatal);
   EXPECT_EQ(refused_at(kFirstPsn - 2).drop, DropReason::kStaleFeedback);
@@ -271,10 +276,15 @@ TEST(TransportNak, ARefusedMessageFailsWhenAllBeforeItAreComplete) {
   for (std::uint64_t id : {1, 2, 3})
     s.post(1, id);
   s.send(0);
-  const Requester::Outcome early = s.nak(kRoundTrip, 1, wire::kSyndromeNakRemoteAccess);
+  const Requester::Outcome first = s.nak(kRoundTrip, 1, wire::kSyndromeNakRemoteAccess);
+  EXPECT_EQ(first.drop, DropReason::kUnproven);
+  EXPECT_EQ(s.send(kRoundTrip).size(), 1U) << "is it so?";
+  EXPECT_EQ(s.nak(2 * kRoundTrip, 1, wire::kSyndromeNakRemoteAccess).drop, DropReason::kUnproven);
+  EXPECT_EQ(s.send(2 * kRoundTrip).size(), 1U) << "an acknowledgement may be on its way";
+  const Requester::Outcome early = s.nak(4 * kRoundTrip, 1, wire::kSyndromeNakRemoteAccess);
   EXPECT_EQ(early.drop, DropReason::kNone);
   EXPECT_FALSE(early.fatal);
-  const Requester::Outcome outcome = s.ack(kRoundTrip + 1, 1, 1);
+  const Requester::Outcome outcome = s.ack(5 * kRoundTrip + 1, 1, 1);
   EXPECT_TRUE(outcome.fatal);
   EXPECT_EQ(outcome.status, CompletionStatus::kRemoteAccess);
 }

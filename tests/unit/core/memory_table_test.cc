@@ -96,8 +96,10 @@ const EdgeCase kEdges[] = {
     {"EndWrapsTo2To64", kOurs, kKey, kLastByte, 1, false},
     {"EndWrapsIntoTheRegion", kOurs, kKey, kLastByte - 10, 5000, false},
     {"AddressZero", kOurs, kKey, 0, 1, false},
-    {"LengthZeroNeedsNoKey", kForeign, kUnknownKey, 0, 0, true},
-    {"LengthZeroOutside", kOurs, kKey, 9999, 0, true},
+    {"LengthZeroWrongKey", kOurs, kUnknownKey, 4096, 0, false},
+    {"LengthZeroForeignDomain", kForeign, kKey, 4096, 0, false},
+    {"LengthZeroAtTheEnd", kOurs, kKey, 8192, 0, true},
+    {"LengthZeroOutside", kOurs, kKey, 9999, 0, false},
     {"TopWhole", kOurs, kTopKey, kLastByte - 255, 256, true},
     {"TopLastByte", kOurs, kTopKey, kLastByte, 1, true},
     {"TopOneBeforeTheStart", kOurs, kTopKey, kLastByte - 256, 1, false},
@@ -236,11 +238,11 @@ class NaiveTable {
   std::size_t size() const { return regions_.size(); }
   bool allows_write(ProtectionDomain domain, Rkey key, std::uint64_t address,
                     std::uint32_t length) const {
-    if (length == 0) return true;
     const auto found = regions_.find(key);
     if (found == regions_.end()) return false;
     const MemoryRegion& region = found->second;
     if (region.domain != domain || !region.remote_write) return false;
+    if (length == 0) return address >= region.address && address - region.address <= region.length;
     for (std::uint32_t i = 0; i < length; ++i) {
       const std::uint64_t byte = address + i;
       const bool wrapped = byte < address;

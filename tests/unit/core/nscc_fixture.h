@@ -10,7 +10,7 @@
 namespace mrc::core {
 
 inline constexpr std::uint64_t kGigabit = 1'000'000'000;
-inline constexpr std::uint32_t kMtu = 4'150;
+inline constexpr std::uint32_t kNsccMtu = 4'150;
 inline constexpr DurationNs kBaseRtt = 8'337;
 
 // The two-tier 400 Gb/s network of the reference, with switches that trim.
@@ -22,7 +22,7 @@ inline CcProfile two_tier() {
 
 inline CcEnvironment environment(std::uint64_t gigabits = 400, std::uint32_t peers = 0) {
   return {.bits_per_second = gigabits * kGigabit,
-          .mtu_bytes = kMtu,
+          .mtu_bytes = kNsccMtu,
           .hints = {.remote_recv_peers = peers}};
 }
 
@@ -43,7 +43,7 @@ inline Nscc make_nscc(const CcProfile& profile = two_tier()) {
 
 // An answer whose round trip was `delay_ns` longer than the base RTT.
 inline void ack(Nscc& cc, TimeNs now, DurationNs delay_ns, bool marked = false,
-                std::int64_t bytes = kMtu) {
+                std::int64_t bytes = kNsccMtu) {
   cc.on_ack(
       {.now = now, .acked_bytes = bytes, .marked = marked, .rtt_ns = cc.base_rtt_ns() + delay_ns});
 }
@@ -57,15 +57,15 @@ inline void settle(Nscc& cc, TimeNs now, std::int64_t window) {
 
 inline void penalise(Nscc& cc, TimeNs now, std::uint8_t penalty, bool restore = false) {
   cc.on_ack({.now = now,
-             .acked_bytes = kMtu,
+             .acked_bytes = kNsccMtu,
              .rtt_ns = cc.base_rtt_ns(),
              .window_penalty = penalty,
              .restore_window = restore});
 }
 
 inline void send(Nscc& cc, TimeNs now) {
-  cc.on_sent(kMtu);
-  cc.on_packet_sent(now, kMtu);
+  cc.on_sent(kNsccMtu);
+  cc.on_packet_sent(now, kNsccMtu);
 }
 
 }  // namespace mrc::core

@@ -61,9 +61,9 @@ class Loop {
     return static_cast<double>(delivered_bytes_) * 8 /
            static_cast<double>(elapsed_ns_ * options_.bottleneck_bits_per_ns);
   }
-  std::int64_t delivered_packets() const { return delivered_bytes_ / kMtu; }
+  std::int64_t delivered_packets() const { return delivered_bytes_ / kNsccMtu; }
   double mean_delay_ns() const {
-    return static_cast<double>(delay_sum_ns_) * kMtu / static_cast<double>(delivered_bytes_);
+    return static_cast<double>(delay_sum_ns_) * kNsccMtu / static_cast<double>(delivered_bytes_);
   }
   // Jain's index: 1 when all got the same, 1 / n when one got everything.
   double fairness() const {
@@ -107,7 +107,9 @@ class Loop {
     std::int64_t acked_bytes = 0;
   };
 
-  static DurationNs serialisation_ns(std::int64_t bits_per_ns) { return kMtu * 8 / bits_per_ns; }
+  static DurationNs serialisation_ns(std::int64_t bits_per_ns) {
+    return kNsccMtu * 8 / bits_per_ns;
+  }
   // What is left of the base RTT for one way, after both serialisations of an idle network.
   DurationNs one_way_ns() const {
     return (kBaseRtt - serialisation_ns(options_.link_bits_per_ns) -
@@ -134,27 +136,27 @@ class Loop {
       case Kind::kDepart:
         return depart(event);
       case Kind::kAck:
-        sender.acked_bytes += kMtu;
-        sender.cc->on_left_network(kMtu);
+        sender.acked_bytes += kNsccMtu;
+        sender.cc->on_left_network(kNsccMtu);
         sender.cc->on_ack({.now = now_,
-                           .acked_bytes = kMtu,
+                           .acked_bytes = kNsccMtu,
                            .marked = event.marked,
                            .rtt_ns = (now_ - event.sent_at) / 128 * 128});
         break;
       case Kind::kTrimmed:
-        sender.cc->on_left_network(kMtu);
-        sender.cc->on_trim(now_, kMtu, true);
+        sender.cc->on_left_network(kNsccMtu);
+        sender.cc->on_trim(now_, kNsccMtu, true);
         break;
       case Kind::kLost:
-        sender.cc->on_left_network(kMtu);
-        sender.cc->on_loss(now_, kMtu);
+        sender.cc->on_left_network(kNsccMtu);
+        sender.cc->on_loss(now_, kNsccMtu);
         break;
     }
     send_what_fits(event.sender);
   }
 
   void arrive(Event event) {
-    if (queued_bytes() + kMtu > bdp_bytes() * options_.capacity_percent_of_bdp / 100) {
+    if (queued_bytes() + kNsccMtu > bdp_bytes() * options_.capacity_percent_of_bdp / 100) {
       ++trims_;
       event.kind = options_.trims ? Kind::kTrimmed : Kind::kLost;
       event.at = now_ + one_way_ns() + (options_.trims ? 0 : kBaseRtt);
@@ -169,7 +171,7 @@ class Loop {
   }
 
   void depart(Event event) {
-    delivered_bytes_ += kMtu;
+    delivered_bytes_ += kNsccMtu;
     const std::int64_t low = bdp_bytes() / 5;
     const std::int64_t range = bdp_bytes() * 3 / 5;
     const std::int64_t above = queued_bytes() - low;
@@ -182,9 +184,9 @@ class Loop {
   void send_what_fits(unsigned index) {
     Sender& sender = senders_[index];
     TimeNs ready_at = std::max(sender.link_free_at, sender.cc->next_send());
-    while (ready_at <= now_ && sender.cc->may_send(now_, kMtu)) {
-      sender.cc->on_sent(kMtu);
-      sender.cc->on_packet_sent(now_, kMtu);
+    while (ready_at <= now_ && sender.cc->may_send(now_, kNsccMtu)) {
+      sender.cc->on_sent(kNsccMtu);
+      sender.cc->on_packet_sent(now_, kNsccMtu);
       sender.link_free_at = now_ + serialisation_ns(options_.link_bits_per_ns);
       ready_at = std::max(sender.link_free_at, sender.cc->next_send());
       push({.at = sender.link_free_at + one_way_ns(),
@@ -301,7 +303,7 @@ TEST(NsccLoop, ADeepIncastFillsTheLinkWithFewTrims) {
   EXPECT_GT(loop.utilisation(), 0.99);
   EXPECT_GT(loop.fairness(), 0.6);
   // About one trim for ten packets delivered; without pacing it would be eight.
-  const std::int64_t capacity_packets = 600 * kBaseRtt * 400 / 8 / kMtu;
+  const std::int64_t capacity_packets = 600 * kBaseRtt * 400 / 8 / kNsccMtu;
   EXPECT_LT(loop.trims(), capacity_packets / 4);
 }
 

@@ -17,7 +17,7 @@ constexpr NsccNetwork kReference{.bits_per_second = 100 * kGigabit,
 
 NsccGains derived(const CcProfile& profile = {}, const NsccNetwork& network = kReference,
                   const QpHints& hints = {}) {
-  return derive_gains(make_settings(profile, kMtu, hints), network);
+  return derive_gains(make_settings(profile, kNsccMtu, hints), network);
 }
 
 TEST(NsccParameters, BandwidthTimesDelayInBytes) {
@@ -33,14 +33,14 @@ TEST(NsccParameters, OnTheReferenceNetworkTheGainsAreThePublishedOnes) {
   const NsccGains gains = derived();
   EXPECT_EQ(gains.max_window_bytes, 225'000U);  // 1.5 BDP
   EXPECT_EQ(gains.target_ns, 9'000U);           // 3/4 of the RTT, with trimming
-  EXPECT_EQ(gains.fair_bytes, 5 * kMtu);
-  EXPECT_EQ(gains.eta_bytes, 3 * kMtu / 20);
+  EXPECT_EQ(gains.fair_bytes, 5 * kNsccMtu);
+  EXPECT_EQ(gains.eta_bytes, 3 * kNsccMtu / 20);
   EXPECT_EQ(gains.fast_q16, kOneQ16 / 4);
-  EXPECT_EQ(gains.alpha_q16, std::uint64_t{4} * kMtu * kOneQ16 / 12'000);
+  EXPECT_EQ(gains.alpha_q16, std::uint64_t{4} * kNsccMtu * kOneQ16 / 12'000);
   EXPECT_EQ(gains.gamma_q16, 52'429U);
   EXPECT_EQ(gains.max_md_jump_q16, kOneQ16 / 2);
   EXPECT_EQ(gains.near_zero_ns, 1'000U);
-  EXPECT_EQ(gains.adjust_bytes, 8 * kMtu);
+  EXPECT_EQ(gains.adjust_bytes, 8 * kNsccMtu);
   EXPECT_EQ(gains.adjust_period_ns, 12'000U);
   EXPECT_EQ(gains.qa_gate_bytes, 225'000U >> 3);
 }
@@ -72,11 +72,13 @@ TEST(NsccParameters, ValuesAreKeptInsideTheirBounds) {
   EXPECT_EQ(settings.mtu_bytes, kMinNominalBytes);
   EXPECT_EQ(settings.sharers, kMaxSharers);
   EXPECT_EQ(make_settings({}, 1'000'000, {}).mtu_bytes, kMaxNominalBytes);
-  EXPECT_EQ(make_settings({}, kMtu, {}).sharers, 1U);
+  EXPECT_EQ(make_settings({}, kNsccMtu, {}).sharers, 1U);
 }
 
 TEST(NsccParameters, ThoseWhoShareThePathAreCountedAtItsNarrowerEnd) {
-  const auto sharers = [](const QpHints& hints) { return make_settings({}, kMtu, hints).sharers; };
+  const auto sharers = [](const QpHints& hints) {
+    return make_settings({}, kNsccMtu, hints).sharers;
+  };
   EXPECT_EQ(sharers({.send_peers = 4}), 4U);
   EXPECT_EQ(sharers({.send_peers = 4, .remote_recv_peers = 9}), 9U);
   EXPECT_EQ(sharers({.qps_per_peer = 4, .remote_recv_peers = 32}), 8U);
@@ -91,17 +93,18 @@ TEST(NsccParameters, RatesAreThoseOfAllQueuePairsOfAController) {
   const NsccGains half = derived({}, kReference, {.qps_per_peer = 4, .max_rate = kLine / 8});
   EXPECT_EQ(half.max_window_bytes, full.max_window_bytes / 2);
   const auto least = [&](const QpHints& hints) {
-    return min_window_bytes(make_settings({}, kMtu, hints),
+    return min_window_bytes(make_settings({}, kNsccMtu, hints),
                             derived({}, kReference, hints).max_window_bytes);
   };
-  EXPECT_EQ(least({}), kMtu);
+  EXPECT_EQ(least({}), kNsccMtu);
   EXPECT_EQ(least({.min_rate = kLine / 8}), full.max_window_bytes / 8);
   EXPECT_EQ(least({.min_rate = kLine / 8, .max_rate = kLine / 2}), full.max_window_bytes / 8);
-  EXPECT_EQ(derived({}, kReference, {.max_rate = 1}).max_window_bytes, kMtu) << "a packet at least";
+  EXPECT_EQ(derived({}, kReference, {.max_rate = 1}).max_window_bytes, kNsccMtu)
+      << "a packet at least";
   EXPECT_LE(least({.min_rate = kLine / 2, .max_rate = kLine / 4}), full.max_window_bytes / 4)
       << "no floor above the ceiling";
   const QpHints slow{.initial_rate = kLine / 8};
-  EXPECT_EQ(first_window_bytes(make_settings({}, kMtu, slow), full.max_window_bytes, slow),
+  EXPECT_EQ(first_window_bytes(make_settings({}, kNsccMtu, slow), full.max_window_bytes, slow),
             full.max_window_bytes / 8);
 }
 
@@ -117,10 +120,10 @@ TEST(NsccParameters, AnExplicitWindowShrinksWithThePlanesThatAreLeft) {
 TEST(NsccParameters, AWindowHoldsSomePacketsHoweverSmallTheNetwork) {
   const NsccNetwork tiny{
       .bits_per_second = 1'000'000, .full_bits_per_second = 1'000'000, .base_rtt_ns = 1'000};
-  EXPECT_EQ(derived({}, tiny).max_window_bytes, kMinMaxWindowPackets * kMtu);
+  EXPECT_EQ(derived({}, tiny).max_window_bytes, kMinMaxWindowPackets * kNsccMtu);
   CcProfile profile;
   profile.nscc.max_cwnd = 100;
-  EXPECT_EQ(derived(profile, tiny).max_window_bytes, kMtu);
+  EXPECT_EQ(derived(profile, tiny).max_window_bytes, kNsccMtu);
   EXPECT_GE(derived({}, tiny).fair_bytes, 1U);
   EXPECT_GE(derived({}, tiny).eta_bytes, 1U);
   EXPECT_GE(derived({}, tiny).fast_q16, 1U);
@@ -139,7 +142,7 @@ TEST(NsccParameters, DefaultsMatchTheTwoTier400GigabitTable) {
   EXPECT_NEAR(gains.max_window_bytes, 625'284, 10);
   EXPECT_EQ(gains.qa_gate_bytes, gains.max_window_bytes / 8);
   EXPECT_EQ(gains.adjust_period_ns, kBaseRtt);
-  EXPECT_EQ(gains_of(two_tier(), 400, kMtu).adjust_bytes, 33'200U);
+  EXPECT_EQ(gains_of(two_tier(), 400, kNsccMtu).adjust_bytes, 33'200U);
 }
 
 TEST(NsccParameters, DefaultsMatchTheThreeTier100GigabitTable) {
@@ -157,22 +160,22 @@ TEST(NsccParameters, DefaultsMatchTheThreeTier100GigabitTable) {
 TEST(NsccParameters, WithoutTrimmingTheTargetIsOneBaseRttAndDelayTriggersQuickAdapt) {
   CcProfile profile = two_tier();
   profile.network_trims = false;
-  const NsccGains gains = gains_of(profile, 400, kMtu);
+  const NsccGains gains = gains_of(profile, 400, kNsccMtu);
   EXPECT_EQ(gains.target_ns, kBaseRtt);
   EXPECT_EQ(gains.qa_threshold_ns, 4 * kBaseRtt);
-  EXPECT_EQ(gains_of(two_tier(), 400, kMtu).qa_threshold_ns,
+  EXPECT_EQ(gains_of(two_tier(), 400, kNsccMtu).qa_threshold_ns,
             std::numeric_limits<std::uint32_t>::max());
 }
 
 TEST(NsccParameters, FastIncreaseDelayLimitScalesWithBaseRtt) {
   CcProfile profile;
   profile.nscc.base_rtt_ns = 12'000;
-  EXPECT_EQ(gains_of(profile, 100, kMtu).near_zero_ns, 1'000U);
+  EXPECT_EQ(gains_of(profile, 100, kNsccMtu).near_zero_ns, 1'000U);
   profile.nscc.base_rtt_ns = 96'000;
-  EXPECT_EQ(gains_of(profile, 100, kMtu).near_zero_ns, 8'000U);
+  EXPECT_EQ(gains_of(profile, 100, kNsccMtu).near_zero_ns, 8'000U);
   // Timestamps have steps of 128 ns; a single step is no delay.
   profile.nscc.base_rtt_ns = 600;
-  EXPECT_EQ(gains_of(profile, 100, kMtu).near_zero_ns, 128U);
+  EXPECT_EQ(gains_of(profile, 100, kNsccMtu).near_zero_ns, 128U);
 }
 
 TEST(NsccParameters, ExplicitValuesWin) {
@@ -190,7 +193,7 @@ TEST(NsccParameters, ExplicitValuesWin) {
                   .qa_threshold_ns = 1'005,
                   .target_delay_ns = 1'006};
   for (const std::uint64_t gigabits : {25, 400}) {
-    const NsccGains gains = gains_of(profile, gigabits, kMtu, {.remote_recv_peers = 16});
+    const NsccGains gains = gains_of(profile, gigabits, kNsccMtu, {.remote_recv_peers = 16});
     EXPECT_EQ(gains.adjust_bytes, 1'001U);
     EXPECT_EQ(gains.adjust_period_ns, 1'002U);
     EXPECT_EQ(gains.eta_bytes, 1'003U);
@@ -207,19 +210,19 @@ TEST(NsccParameters, ExplicitValuesWin) {
 
 TEST(NsccParameters, AlphaDoesNotDependOnTheTarget) {
   CcProfile profile = two_tier();
-  const NsccGains derived = gains_of(profile, 400, kMtu);
+  const NsccGains derived = gains_of(profile, 400, kNsccMtu);
   profile.nscc.target_delay_ns = 2'000;
-  EXPECT_EQ(gains_of(profile, 400, kMtu).alpha_q16, derived.alpha_q16);
+  EXPECT_EQ(gains_of(profile, 400, kNsccMtu).alpha_q16, derived.alpha_q16);
 }
 
 TEST(NsccParameters, FloatsThatMeanNothingAreDerivedOrBounded) {
-  const NsccGains derived = gains_of(two_tier(), 400, kMtu);
+  const NsccGains derived = gains_of(two_tier(), 400, kNsccMtu);
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float nonsense : {-1.0F, -infinity, std::nanf("")}) {
     CcProfile profile = two_tier();
     profile.nscc.eta = profile.nscc.fi = profile.nscc.fi_scale = nonsense;
     profile.nscc.gamma = profile.nscc.max_md_jump = nonsense;
-    const NsccGains gains = gains_of(profile, 400, kMtu);
+    const NsccGains gains = gains_of(profile, 400, kNsccMtu);
     EXPECT_EQ(gains.eta_bytes, derived.eta_bytes);
     EXPECT_EQ(gains.fair_bytes, derived.fair_bytes);
     EXPECT_EQ(gains.fast_q16, derived.fast_q16);
@@ -230,14 +233,14 @@ TEST(NsccParameters, FloatsThatMeanNothingAreDerivedOrBounded) {
   profile.nscc.eta = infinity;
   profile.nscc.max_md_jump = 7;
   profile.nscc.gamma = 1e-30F;
-  EXPECT_EQ(gains_of(profile, 400, kMtu).eta_bytes, kMaxWindowBytes);
-  EXPECT_EQ(gains_of(profile, 400, kMtu).max_md_jump_q16, kOneQ16);
-  EXPECT_EQ(gains_of(profile, 400, kMtu).gamma_q16, 1U);
+  EXPECT_EQ(gains_of(profile, 400, kNsccMtu).eta_bytes, kMaxWindowBytes);
+  EXPECT_EQ(gains_of(profile, 400, kNsccMtu).max_md_jump_q16, kOneQ16);
+  EXPECT_EQ(gains_of(profile, 400, kNsccMtu).gamma_q16, 1U);
 }
 
 TEST(NsccParameters, TheRootOfTheIncastDegreeDividesTheDerivedIncreases) {
-  const NsccGains one = gains_of(two_tier(), 400, kMtu);
-  const NsccGains many = gains_of(two_tier(), 400, kMtu, {.remote_recv_peers = 16});
+  const NsccGains one = gains_of(two_tier(), 400, kNsccMtu);
+  const NsccGains many = gains_of(two_tier(), 400, kNsccMtu, {.remote_recv_peers = 16});
   EXPECT_NEAR(many.fair_bytes, one.fair_bytes / 4, 1);
   EXPECT_NEAR(many.eta_bytes, one.eta_bytes / 4, 1);
   EXPECT_EQ(many.alpha_q16, one.alpha_q16 / 4);

@@ -25,7 +25,7 @@ DurationNs random_rtt(Prng& prng) {
 std::int64_t random_bytes(Prng& prng) {
   constexpr std::int64_t kOdd[] = {0, -1, 1, kBig, std::numeric_limits<std::int64_t>::min()};
   if (prng.below(8) == 0) return kOdd[prng.below(std::size(kOdd))];
-  return prng.below(8) * kMtu;
+  return prng.below(8) * kNsccMtu;
 }
 
 CcProfile random_profile(Prng& prng) {
@@ -59,8 +59,8 @@ void random_signal(Nscc& cc, Prng& prng, TimeNs now) {
       return cc.set_bandwidth(prng.below(3) == 0 ? prng.next64() >> prng.below(64)
                                                  : prng.below(9) * 100 * kGigabit);
     case 3:
-      cc.on_sent(kMtu);
-      return cc.on_packet_sent(now, prng.below(8) == 0 ? random_bytes(prng) : kMtu);
+      cc.on_sent(kNsccMtu);
+      return cc.on_packet_sent(now, prng.below(8) == 0 ? random_bytes(prng) : kNsccMtu);
     case 4:
       return cc.on_left_network(cc.in_flight_bytes() / 2);
     default:
@@ -85,7 +85,7 @@ TEST(NsccRobustness, NoSequenceOfSignalsBreaksTheInvariants) {
     for (int step = 0; step < 2'000; ++step) {
       now += prng.below(1U << prng.below(20));
       random_signal(cc, prng, now);
-      ASSERT_GE(cc.window_bytes(), kMtu) << "seed " << seed << " step " << step;
+      ASSERT_GE(cc.window_bytes(), kNsccMtu) << "seed " << seed << " step " << step;
       ASSERT_LE(cc.window_bytes(), cc.max_window_bytes()) << "seed " << seed << " step " << step;
       // A paced packet leaves before long: 64 gaps of at most four base RTTs, half as much jitter.
       ASSERT_LE(cc.next_send(), now + 64 * 4 * kMaxBaseRttNs * 3 / 2) << "seed " << seed;
@@ -99,13 +99,13 @@ TEST(NsccRobustness, PenaltyForEverStillSendsOnePacketPerRoundTrip) {
   TimeNs now = 0;
   int sent = 0;
   while (now < 1'000 * kBaseRtt) {
-    if (cc.may_send(now, kMtu)) {
+    if (cc.may_send(now, kNsccMtu)) {
       send(cc, now);
       ++sent;
     }
     now = std::max(now + kBaseRtt, cc.next_send());
     if (cc.in_flight_bytes() == 0) continue;
-    cc.on_left_network(kMtu);
+    cc.on_left_network(kNsccMtu);
     penalise(cc, now, 255);
   }
   EXPECT_GT(sent, 600);
@@ -129,7 +129,7 @@ TEST_F(NsccPlanted, FloorZeroLetsTheWindowFallBelowOnePacket) {
   active_planted_bug = PlantedBug::kCcFloorZero;
   Nscc cc = make_nscc();
   cc.on_loss(0, cc.window_bytes());
-  EXPECT_LT(cc.window_bytes(), kMtu);
+  EXPECT_LT(cc.window_bytes(), kNsccMtu);
 }
 
 TEST_F(NsccPlanted, IgnoredTrimsLeaveTheWindow) {
@@ -137,23 +137,23 @@ TEST_F(NsccPlanted, IgnoredTrimsLeaveTheWindow) {
   Nscc cc = make_nscc();
   const std::int64_t before = cc.window_bytes();
   for (int i = 0; i < 1'000; ++i)
-    cc.on_trim(i * 1'000, kMtu, true);
+    cc.on_trim(i * 1'000, kNsccMtu, true);
   EXPECT_EQ(cc.window_bytes(), before);
 }
 
 TEST_F(NsccPlanted, EndlessPaceStopsTheSender) {
   active_planted_bug = PlantedBug::kCcPaceNeverEnds;
   Nscc cc = make_nscc();
-  settle(cc, 0, kMtu);
+  settle(cc, 0, kNsccMtu);
   send(cc, 1'000);
-  EXPECT_FALSE(cc.may_send(1'000 * kSecondNs, kMtu));
+  EXPECT_FALSE(cc.may_send(1'000 * kSecondNs, kNsccMtu));
 }
 
 TEST_F(NsccPlanted, ALostPlaneLeavesNoWindow) {
   active_planted_bug = PlantedBug::kCcPlaneLossEmptiesWindow;
   Nscc cc = make_nscc();
   cc.set_bandwidth(300 * kGigabit);
-  EXPECT_LT(cc.window_bytes(), kMtu);
+  EXPECT_LT(cc.window_bytes(), kNsccMtu);
 }
 
 #endif

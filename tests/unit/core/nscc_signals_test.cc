@@ -18,39 +18,39 @@ constexpr DurationNs kAdaptWindow = kBaseRtt + kBaseRtt * 3 / 4;
 TEST(NsccQuickAdapt, AfterATrimTheWindowBecomesWhatWasAchieved) {
   Nscc cc = make_nscc();
   cc.on_sent(500'000);
-  cc.on_trim(0, kMtu, false);  // opens the measuring window
+  cc.on_trim(0, kNsccMtu, false);  // opens the measuring window
   for (int i = 0; i < 5; ++i)
     ack(cc, 1'000 * i, 6'000, true);
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  EXPECT_EQ(cc.window_bytes(), 5 * kMtu);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  EXPECT_EQ(cc.window_bytes(), 5 * kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, TheWindowKeepsAtLeastOnePacket) {
   Nscc cc = make_nscc();
   cc.on_sent(500'000);
-  cc.on_trim(0, kMtu, false);
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  EXPECT_EQ(cc.window_bytes(), kMtu);
+  cc.on_trim(0, kNsccMtu, false);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  EXPECT_EQ(cc.window_bytes(), kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, DoesNotFireWhenEnoughWasAchieved) {
   Nscc cc = make_nscc();
-  cc.on_trim(0, kMtu, false);
+  cc.on_trim(0, kNsccMtu, false);
   const std::int64_t gate = cc.max_window_bytes() / 8;
   ack(cc, 1'000, 6'000, true, gate);
   const std::int64_t before = cc.window_bytes();
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  EXPECT_EQ(cc.window_bytes(), before - kMtu);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  EXPECT_EQ(cc.window_bytes(), before - kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, GateParameterSetsWhatIsEnough) {
   CcProfile profile = two_tier();
   profile.nscc.qa_gate = 1;
   Nscc cc = make_nscc(profile);
-  cc.on_trim(0, kMtu, false);
+  cc.on_trim(0, kNsccMtu, false);
   const std::int64_t achieved = cc.max_window_bytes() / 4;
   ack(cc, 1'000, 6'000, true, achieved);
-  cc.on_trim(kAdaptWindow, kMtu, false);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
   EXPECT_EQ(cc.window_bytes(), achieved);
 }
 
@@ -59,27 +59,27 @@ TEST(NsccQuickAdapt, CanBeDisabled) {
   profile.nscc.disable_qa = true;
   Nscc cc = make_nscc(profile);
   const std::int64_t before = cc.window_bytes();
-  cc.on_trim(0, kMtu, false);
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  EXPECT_EQ(cc.window_bytes(), before - 2 * kMtu);
+  cc.on_trim(0, kNsccMtu, false);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  EXPECT_EQ(cc.window_bytes(), before - 2 * kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, SignalsOfTheOldQueueAreIgnoredUntilItDrained) {
   Nscc cc = make_nscc();
-  cc.on_sent(3 * kMtu);
-  cc.on_trim(0, kMtu, false);
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  ASSERT_EQ(cc.window_bytes(), kMtu);
+  cc.on_sent(3 * kNsccMtu);
+  cc.on_trim(0, kNsccMtu, false);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  ASSERT_EQ(cc.window_bytes(), kNsccMtu);
   const DurationNs average = cc.average_delay_ns();
   TimeNs now = kAdaptWindow + 2 * kBaseRtt;
   // Two of three packets in flight at that time: a mark does nothing, not even the period bonus.
   ack(cc, now, 6'000, true);
-  cc.on_trim(now, kMtu, false);
-  EXPECT_EQ(cc.window_bytes(), kMtu);
+  cc.on_trim(now, kNsccMtu, false);
+  EXPECT_EQ(cc.window_bytes(), kNsccMtu);
   EXPECT_GT(cc.average_delay_ns(), average);
   // The third is the last one, and not ignored any more.
   ack(cc, now, 6'000, true);
-  EXPECT_GT(cc.window_bytes(), kMtu);
+  EXPECT_GT(cc.window_bytes(), kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, WithoutTrimmingALongDelayIsEnough) {
@@ -91,7 +91,7 @@ TEST(NsccQuickAdapt, WithoutTrimmingALongDelayIsEnough) {
     settle(cc, 0, 100'000);
     ack(cc, 100, 6'000, true);
     ack(cc, window, delay, true, 0);
-    EXPECT_EQ(cc.window_bytes() == kMtu, delay > 4 * kBaseRtt);
+    EXPECT_EQ(cc.window_bytes() == kNsccMtu, delay > 4 * kBaseRtt);
   }
 }
 
@@ -101,12 +101,12 @@ TEST(NsccQuickAdapt, DelayThresholdParameterAlsoWorksWithTrimming) {
   Nscc cc = make_nscc(profile);
   settle(cc, 0, 100'000);
   ack(cc, kAdaptWindow, 20'001, true, 0);
-  EXPECT_EQ(cc.window_bytes(), kMtu);
+  EXPECT_EQ(cc.window_bytes(), kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, ATrimDoesNotOutliveItsWindow) {
   Nscc cc = make_nscc();
-  cc.on_trim(0, kMtu, false);
+  cc.on_trim(0, kNsccMtu, false);
   ack(cc, 1'000, 6'000, true, cc.max_window_bytes() / 4);
   ack(cc, kAdaptWindow, 6'000, true);  // closes: enough was achieved
   const std::int64_t before = cc.window_bytes();
@@ -119,29 +119,29 @@ TEST(NsccQuickAdapt, APauseStartsANewMeasurement) {
   ack(cc, 0, 1'000);
   // Long after the window ended a new burst starts and is trimmed.
   const TimeNs later = 100 * kBaseRtt;
-  cc.on_sent(kMtu);
-  cc.on_packet_sent(later, kMtu);
+  cc.on_sent(kNsccMtu);
+  cc.on_packet_sent(later, kNsccMtu);
   const std::int64_t before = cc.window_bytes();
-  cc.on_trim(later + kBaseRtt, kMtu, false);
-  EXPECT_EQ(cc.window_bytes(), before - kMtu);
+  cc.on_trim(later + kBaseRtt, kNsccMtu, false);
+  EXPECT_EQ(cc.window_bytes(), before - kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, ATrimInTheMiddleOfAWindowCountsAtItsEnd) {
   Nscc cc = make_nscc();
   ack(cc, 0, 6'000, true);
-  cc.on_trim(1'000, kMtu, false);
+  cc.on_trim(1'000, kNsccMtu, false);
   ack(cc, 2'000, 6'000, true);
   ack(cc, kAdaptWindow, 6'000, true);
-  EXPECT_EQ(cc.window_bytes(), 2 * kMtu);
+  EXPECT_EQ(cc.window_bytes(), 2 * kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, NeverRaisesTheWindow) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 2 * kMtu);
+  settle(cc, 0, 2 * kNsccMtu);
   for (int i = 0; i < 5; ++i)
     ack(cc, 1'000, 6'000, true);
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  EXPECT_LE(cc.window_bytes(), 2 * kMtu);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  EXPECT_LE(cc.window_bytes(), 2 * kNsccMtu);
 }
 
 TEST(NsccQuickAdapt, ForgetsTheIncreaseThatWasDue) {
@@ -154,41 +154,41 @@ TEST(NsccQuickAdapt, ForgetsTheIncreaseThatWasDue) {
     for (int i = 0; i < 5; ++i)
       ack(cc, 1'000, 2'000);
     if (trimmed) {
-      cc.on_trim(kAdaptWindow, kMtu, false);
+      cc.on_trim(kAdaptWindow, kNsccMtu, false);
     } else {
       ack(cc, kAdaptWindow, 20'001, true, 0);
     }
-    ASSERT_EQ(cc.window_bytes(), 5 * kMtu);
+    ASSERT_EQ(cc.window_bytes(), 5 * kNsccMtu);
     ack(cc, kAdaptWindow, 6'000, true);  // the period is over: applies what is due, and eta
-    EXPECT_EQ(cc.window_bytes(), 5 * kMtu + 1);
+    EXPECT_EQ(cc.window_bytes(), 5 * kNsccMtu + 1);
   }
 }
 
 TEST(NsccQuickAdapt, AnUnmarkedAnswerIsHeardEvenWhileTheOldQueueDrains) {
   Nscc cc = make_nscc();
-  cc.on_sent(100 * kMtu);
-  cc.on_trim(0, kMtu, false);
-  cc.on_trim(kAdaptWindow, kMtu, false);
-  ASSERT_EQ(cc.window_bytes(), kMtu);
+  cc.on_sent(100 * kNsccMtu);
+  cc.on_trim(0, kNsccMtu, false);
+  cc.on_trim(kAdaptWindow, kNsccMtu, false);
+  ASSERT_EQ(cc.window_bytes(), kNsccMtu);
   ack(cc, kAdaptWindow + kBaseRtt, 3'000);
-  EXPECT_GT(cc.window_bytes(), kMtu);
+  EXPECT_GT(cc.window_bytes(), kNsccMtu);
 }
 
 TEST(NsccTrim, TakesOnePacketAtTheLastHopToo) {
   for (const bool last_hop : {false, true}) {
     Nscc cc = make_nscc();
     const std::int64_t before = cc.window_bytes();
-    cc.on_trim(0, kMtu, last_hop);
-    EXPECT_EQ(cc.window_bytes(), before - kMtu);
+    cc.on_trim(0, kNsccMtu, last_hop);
+    EXPECT_EQ(cc.window_bytes(), before - kNsccMtu);
   }
 }
 
 TEST(NsccTrim, EndsFastIncrease) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 10 * kMtu);
+  settle(cc, 0, 10 * kNsccMtu);
   for (int i = 0; i < 20; ++i)
     ack(cc, 1, 0);
-  cc.on_trim(1, kMtu, false);
+  cc.on_trim(1, kNsccMtu, false);
   const std::int64_t before = cc.window_bytes();
   ack(cc, 1, 0);
   EXPECT_EQ(cc.window_bytes(), before);
@@ -197,54 +197,54 @@ TEST(NsccTrim, EndsFastIncrease) {
 TEST(NsccLoss, TakesOnePacketAndNeverTheLast) {
   Nscc cc = make_nscc();
   const std::int64_t before = cc.window_bytes();
-  cc.on_loss(0, kMtu);
-  EXPECT_EQ(cc.window_bytes(), before - kMtu);
+  cc.on_loss(0, kNsccMtu);
+  EXPECT_EQ(cc.window_bytes(), before - kNsccMtu);
   for (int i = 0; i < 1'000; ++i)
-    cc.on_loss(i, kMtu);
-  EXPECT_EQ(cc.window_bytes(), kMtu);
+    cc.on_loss(i, kNsccMtu);
+  EXPECT_EQ(cc.window_bytes(), kNsccMtu);
 }
 
 // --- Receiver penalty ---
 
 // One window of answers, with as much in flight as the window allows.
 void penalise_one_window(Nscc& cc, std::uint8_t penalty) {
-  const std::int64_t packets = cc.window_bytes() / kMtu;
+  const std::int64_t packets = cc.window_bytes() / kNsccMtu;
   for (std::int64_t i = 0; i < packets; ++i) {
     cc.on_sent(std::max<std::int64_t>(cc.window_bytes() - cc.in_flight_bytes(), 0));
-    cc.on_left_network(kMtu);
+    cc.on_left_network(kNsccMtu);
     penalise(cc, i, penalty);
   }
 }
 
 TEST(NsccPenalty, SixtyFourThroughOneWindowHalvesIt) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
   penalise_one_window(cc, 64);
-  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 50.0 * kMtu, kMtu);
+  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 50.0 * kNsccMtu, kNsccMtu);
 }
 
 TEST(NsccPenalty, TheLargestLeavesOnePacket) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
   penalise_one_window(cc, 127);
-  EXPECT_LT(cc.window_bytes(), 3 * kMtu);
+  EXPECT_LT(cc.window_bytes(), 3 * kNsccMtu);
   for (int i = 0; i < 10'000; ++i)
     penalise(cc, i * 100, 127);
-  EXPECT_EQ(cc.window_bytes(), kMtu);
+  EXPECT_EQ(cc.window_bytes(), kNsccMtu);
 }
 
 TEST(NsccPenalty, AWindowThatIsNotUsedIsCutToWhatIs) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
-  cc.on_sent(9 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
+  cc.on_sent(9 * kNsccMtu);
   penalise(cc, 1, 64);
-  EXPECT_EQ(cc.window_bytes(), 10 * kMtu - kMtu / 2);
+  EXPECT_EQ(cc.window_bytes(), 10 * kNsccMtu - kNsccMtu / 2);
 }
 
 TEST(NsccPenalty, NothingGrowsMeanwhile) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
-  cc.on_sent(100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
+  cc.on_sent(100 * kNsccMtu);
   std::int64_t before = cc.window_bytes();
   for (int i = 1; i < 100; ++i) {
     penalise(cc, i * kBaseRtt, 1);
@@ -255,37 +255,37 @@ TEST(NsccPenalty, NothingGrowsMeanwhile) {
 
 TEST(NsccPenalty, RestoreBringsTheOldWindowBack) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
   penalise_one_window(cc, 64);
   penalise(cc, 200, 0, true);
-  EXPECT_GE(cc.window_bytes(), 100 * kMtu);
-  EXPECT_LT(cc.window_bytes(), 102 * kMtu);
+  EXPECT_GE(cc.window_bytes(), 100 * kNsccMtu);
+  EXPECT_LT(cc.window_bytes(), 102 * kNsccMtu);
 }
 
 TEST(NsccPenalty, WithoutRestoreTheWindowGrowsFromWhereItIs) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
   penalise_one_window(cc, 64);
   const std::int64_t penalised = cc.window_bytes();
   penalise(cc, kBaseRtt * 3, 0);
   EXPECT_GT(cc.window_bytes(), penalised);
-  EXPECT_LT(cc.window_bytes(), 60 * kMtu);
+  EXPECT_LT(cc.window_bytes(), 60 * kNsccMtu);
   // Too late to restore: the episode is over.
   penalise(cc, kBaseRtt * 3, 0, true);
-  EXPECT_LT(cc.window_bytes(), 60 * kMtu);
+  EXPECT_LT(cc.window_bytes(), 60 * kNsccMtu);
 }
 
 TEST(NsccPenalty, AnswersOfAnotherQueuePairDoNotEndIt) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
-  cc.on_sent(100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
+  cc.on_sent(100 * kNsccMtu);
   for (int i = 0; i < 50; ++i) {
     penalise(cc, i, 64);
     penalise(cc, i, 0);
   }
-  EXPECT_EQ(cc.window_bytes(), 100 * kMtu - 50 * (kMtu / 2));
+  EXPECT_EQ(cc.window_bytes(), 100 * kNsccMtu - 50 * (kNsccMtu / 2));
   penalise(cc, 60, 0, true);
-  EXPECT_GE(cc.window_bytes(), 100 * kMtu);
+  EXPECT_GE(cc.window_bytes(), 100 * kNsccMtu);
 }
 
 TEST(NsccPenalty, ValuesBeyondTheFieldCountAsItsLargest) {
@@ -300,27 +300,27 @@ TEST(NsccPenalty, ValuesBeyondTheFieldCountAsItsLargest) {
 
 TEST(NsccPenalty, ALostPlaneShrinksTheWindowToRestore) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
   penalise_one_window(cc, 64);
   cc.set_bandwidth(200 * kGigabit);
   penalise(cc, 200, 0, true);
-  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 50.0 * kMtu, 2 * kMtu);
+  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 50.0 * kNsccMtu, 2 * kNsccMtu);
 }
 
 TEST(NsccPenalty, ADecreaseOfTheNetworkIsNotUndoneByRestore) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 100 * kMtu);
+  settle(cc, 0, 100 * kNsccMtu);
   penalise_one_window(cc, 64);
   const std::int64_t penalised = cc.window_bytes();
   cc.on_loss(150, penalised / 2);
   penalise(cc, 200, 0, true);
-  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 50.0 * kMtu, 2 * kMtu);
+  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 50.0 * kNsccMtu, 2 * kNsccMtu);
 }
 
 // --- Base RTT ---
 
 void sample_rtt(Nscc& cc, TimeNs now, DurationNs rtt_ns) {
-  cc.on_ack({.now = now, .acked_bytes = kMtu, .rtt_ns = rtt_ns});
+  cc.on_ack({.now = now, .acked_bytes = kNsccMtu, .rtt_ns = rtt_ns});
 }
 
 TEST(NsccBaseRtt, UnknownStartsAtTheReference) {
@@ -381,7 +381,7 @@ TEST(NsccStart, OpensWithTheMaximumDividedByTheIncastDegree) {
   EXPECT_EQ(make_nscc().window_bytes(), max);
   EXPECT_EQ(Nscc(two_tier(), environment(400, 1)).window_bytes(), max);
   EXPECT_EQ(Nscc(two_tier(), environment(400, 8)).window_bytes(), max / 8);
-  EXPECT_EQ(Nscc(two_tier(), environment(400, 1'000'000)).window_bytes(), kMtu);
+  EXPECT_EQ(Nscc(two_tier(), environment(400, 1'000'000)).window_bytes(), kNsccMtu);
 }
 
 TEST(NsccBandwidth, TheWindowShrinksAndGrowsBackInProportionAtOnce) {
@@ -406,9 +406,9 @@ TEST(NsccBandwidth, ZeroKeepsOnePacketAndTheShareForLater) {
   ack(cc, 5 * kBaseRtt, 1'000, true, 0);
   const auto window = static_cast<double>(cc.window_bytes());
   cc.set_bandwidth(0);
-  EXPECT_GE(cc.window_bytes(), kMtu);
+  EXPECT_GE(cc.window_bytes(), kNsccMtu);
   for (int i = 0; i < 100; ++i)
-    cc.on_loss(6 * kBaseRtt, kMtu);
+    cc.on_loss(6 * kBaseRtt, kNsccMtu);
   for (int i = 0; i < 100; ++i)
     ack(cc, 6 * kBaseRtt, 9'000);
   cc.set_bandwidth(200 * kGigabit);
@@ -417,7 +417,7 @@ TEST(NsccBandwidth, ZeroKeepsOnePacketAndTheShareForLater) {
 
 TEST(NsccBandwidth, AControllerMayStartWithoutAny) {
   Nscc cc(two_tier(), environment(0, 4));
-  EXPECT_GE(cc.window_bytes(), kMtu);
+  EXPECT_GE(cc.window_bytes(), kNsccMtu);
   for (int i = 0; i < 100; ++i)
     ack(cc, i * 1'000, 0);
   cc.set_bandwidth(400 * kGigabit);
@@ -440,13 +440,13 @@ TEST(NsccBandwidth, LossesOfALostPlaneArePaidOnce) {
     Nscc cc = make_nscc();
     const std::int64_t half = cc.max_window_bytes() / 2;
     if (!losses_first) cc.set_bandwidth(200 * kGigabit);
-    for (std::int64_t lost = 0; lost + kMtu <= half; lost += kMtu)
-      cc.on_loss(10 * kBaseRtt, kMtu);
+    for (std::int64_t lost = 0; lost + kNsccMtu <= half; lost += kNsccMtu)
+      cc.on_loss(10 * kBaseRtt, kNsccMtu);
     ack(cc, 12 * kBaseRtt, 1'000, true, 0);
     cc.set_bandwidth(200 * kGigabit);  // the other order: news by now
-    EXPECT_NEAR(static_cast<double>(cc.window_bytes()), static_cast<double>(half), 2 * kMtu);
-    cc.on_loss(13 * kBaseRtt, 20 * kMtu);
-    EXPECT_LT(cc.window_bytes(), half - 15 * kMtu);
+    EXPECT_NEAR(static_cast<double>(cc.window_bytes()), static_cast<double>(half), 2 * kNsccMtu);
+    cc.on_loss(13 * kBaseRtt, 20 * kNsccMtu);
+    EXPECT_LT(cc.window_bytes(), half - 15 * kNsccMtu);
   }
 }
 
@@ -455,8 +455,8 @@ TEST(NsccBandwidth, HearingTheSameTwiceDoesNotEndTheForgiveness) {
   const std::int64_t half = cc.max_window_bytes() / 2;
   cc.set_bandwidth(200 * kGigabit);
   cc.set_bandwidth(200 * kGigabit);
-  cc.on_loss(1, half - kMtu);
-  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), static_cast<double>(half), kMtu);
+  cc.on_loss(1, half - kNsccMtu);
+  EXPECT_NEAR(static_cast<double>(cc.window_bytes()), static_cast<double>(half), kNsccMtu);
 }
 
 TEST(NsccBandwidth, LossesAreCreditedToOneLostPlaneOnly) {
@@ -485,8 +485,8 @@ TEST(NsccBandwidth, AnExplicitMaximumIsMeantForAllPlanesEvenIfOneWasMissingAtFir
 // A packet is sent and trimmed one round trip later.
 void trim_round(Nscc& cc, TimeNs now) {
   send(cc, now);
-  cc.on_left_network(kMtu);
-  cc.on_trim(now + kBaseRtt, kMtu, true);
+  cc.on_left_network(kNsccMtu);
+  cc.on_trim(now + kBaseRtt, kNsccMtu, true);
 }
 
 CcProfile without_quick_adapt() {
@@ -497,7 +497,7 @@ CcProfile without_quick_adapt() {
 
 TEST(NsccPacing, AWindowOfTwoPacketsIsNotPaced) {
   Nscc cc = make_nscc();
-  settle(cc, 0, 2 * kMtu);
+  settle(cc, 0, 2 * kNsccMtu);
   send(cc, 1'000);
   EXPECT_EQ(cc.next_send(), 0);
 }
@@ -506,7 +506,7 @@ TEST(NsccPacing, ASmallerOneSpreadsPacketsOverTheRoundTrip) {
   double sum = 0;
   for (int i = 0; i < 1'000; ++i) {
     Nscc cc = make_nscc();
-    settle(cc, 0, kMtu);
+    settle(cc, 0, kNsccMtu);
     const TimeNs now = 1'000 + i;
     send(cc, now);
     const DurationNs gap = cc.next_send() - now;
@@ -530,12 +530,12 @@ TEST(NsccPacing, SeedsKeepSendersOutOfStep) {
 
 TEST(NsccPacing, TrimsAtTheFloorDoubleTheGapEachRoundTripUpToSixteen) {
   Nscc cc = make_nscc(without_quick_adapt());
-  settle(cc, 0, kMtu);
+  settle(cc, 0, kNsccMtu);
   const unsigned expected[] = {2, 4, 8, 16, 16, 16, 16, 16};
   TimeNs now = 10 * kBaseRtt;
   for (const unsigned scale : expected) {
     trim_round(cc, now);
-    cc.on_trim(now + kBaseRtt, kMtu, true);  // the same round trip: counts once
+    cc.on_trim(now + kBaseRtt, kNsccMtu, true);  // the same round trip: counts once
     EXPECT_EQ(cc.pace_scale(), scale);
     EXPECT_GE(cc.next_send(), now + kBaseRtt + scale * (kBaseRtt / 2 - 200));
     now += 4 * kBaseRtt;
@@ -546,14 +546,14 @@ TEST(NsccPacing, TrimsAtTheFloorDoubleTheGapEachRoundTripUpToSixteen) {
 TEST(NsccPacing, TheRoundTripThatReachesTheFloorDoesNotCount) {
   Nscc cc = make_nscc(without_quick_adapt());
   for (int i = 0; i < 1'000; ++i)
-    cc.on_trim(1, kMtu, true);
-  EXPECT_EQ(cc.window_bytes(), kMtu);
+    cc.on_trim(1, kNsccMtu, true);
+  EXPECT_EQ(cc.window_bytes(), kNsccMtu);
   EXPECT_EQ(cc.pace_scale(), 1U);
 }
 
 TEST(NsccPacing, AnswersHalveTheGapBeforeTheWindowGrows) {
   Nscc cc = make_nscc(without_quick_adapt());
-  settle(cc, 0, kMtu);
+  settle(cc, 0, kNsccMtu);
   for (int i = 0; i < 3; ++i)
     trim_round(cc, (10 + 4 * i) * kBaseRtt);
   ASSERT_EQ(cc.pace_scale(), 8U);
@@ -563,20 +563,20 @@ TEST(NsccPacing, AnswersHalveTheGapBeforeTheWindowGrows) {
     ack(cc, now, queued);
     ack(cc, now, queued);  // the same round trip: counts once
     EXPECT_EQ(cc.pace_scale(), scale);
-    EXPECT_EQ(cc.window_bytes(), kMtu);
+    EXPECT_EQ(cc.window_bytes(), kNsccMtu);
     EXPECT_LE(cc.next_send(), now + scale * kBaseRtt * 6);
     now += 4 * kBaseRtt;
   }
   ack(cc, now, 0);
   EXPECT_EQ(cc.pace_scale(), 1U);
-  for (int i = 1; i < 100 && cc.window_bytes() < 2 * kMtu; ++i)
+  for (int i = 1; i < 100 && cc.window_bytes() < 2 * kNsccMtu; ++i)
     ack(cc, now + i * kBaseRtt, 0);
   EXPECT_EQ(cc.next_send(), 0);
 }
 
 TEST(NsccPacing, AnAnswerShortensTheWait) {
   Nscc cc = make_nscc(without_quick_adapt());
-  settle(cc, 0, kMtu);
+  settle(cc, 0, kNsccMtu);
   for (int i = 0; i < 6; ++i)
     trim_round(cc, (10 + 4 * i) * kBaseRtt);
   ASSERT_EQ(cc.pace_scale(), 16U);
@@ -598,7 +598,7 @@ TEST(NsccPacing, HugeRoundTripsDoNotMakeHugeGaps) {
 
 TEST(NsccPacing, EndsWhenThePlanesComeBack) {
   Nscc cc(without_quick_adapt(), environment(100));
-  settle(cc, 0, kMtu);
+  settle(cc, 0, kNsccMtu);
   trim_round(cc, 10 * kBaseRtt);
   ASSERT_EQ(cc.pace_scale(), 2U);
   cc.set_bandwidth(400 * kGigabit);
@@ -608,8 +608,8 @@ TEST(NsccPacing, EndsWhenThePlanesComeBack) {
 
 TEST(NsccPacing, LossesAtTheFloorCountLikeTrims) {
   Nscc cc = make_nscc();
-  settle(cc, 0, kMtu);
-  cc.on_loss(10 * kBaseRtt, kMtu);
+  settle(cc, 0, kNsccMtu);
+  cc.on_loss(10 * kBaseRtt, kNsccMtu);
   EXPECT_EQ(cc.pace_scale(), 2U);
 }
 

@@ -13,7 +13,7 @@ constexpr int kAcksPerAdjustment = 9;
 // --- The four quadrants ---
 
 TEST(Nscc, BelowTargetWithoutMarkItGrowsInProportionToTheDistance) {
-  const NsccGains gains = gains_of(two_tier(), 400, kMtu);
+  const NsccGains gains = gains_of(two_tier(), 400, kNsccMtu);
   for (const DurationNs delay : {DurationNs{1'000}, DurationNs{4'000}, DurationNs{6'000}}) {
     Nscc cc = make_nscc();
     settle(cc, 0, 100'000);
@@ -22,17 +22,18 @@ TEST(Nscc, BelowTargetWithoutMarkItGrowsInProportionToTheDistance) {
     const double per_window =
         from_q16(gains.alpha_q16) * static_cast<double>(gains.target_ns - delay);
     EXPECT_NEAR(static_cast<double>(cc.window_bytes()),
-                100'000 + per_window * kAcksPerAdjustment * kMtu / 100'000, 2);
+                100'000 + per_window * kAcksPerAdjustment * kNsccMtu / 100'000, 2);
   }
 }
 
 TEST(Nscc, AboveTargetWithoutMarkItGrowsByTheFairStep) {
-  const NsccGains gains = gains_of(two_tier(), 400, kMtu);
+  const NsccGains gains = gains_of(two_tier(), 400, kNsccMtu);
   Nscc cc = make_nscc();
   settle(cc, 0, 100'000);
   for (int i = 0; i < kAcksPerAdjustment; ++i)
     ack(cc, 1 + i, gains.target_ns);
-  const std::int64_t step = std::int64_t{gains.fair_bytes} * kAcksPerAdjustment * kMtu / 100'000;
+  const std::int64_t step =
+      std::int64_t{gains.fair_bytes} * kAcksPerAdjustment * kNsccMtu / 100'000;
   EXPECT_EQ(cc.window_bytes(), 100'000 + step);
 }
 
@@ -45,7 +46,7 @@ TEST(Nscc, BelowTargetWithMarkNothingChanges) {
 }
 
 TEST(Nscc, AboveTargetWithMarkItDecreasesByTheAverageExcessOncePerBaseRtt) {
-  const NsccGains gains = gains_of(two_tier(), 400, kMtu);
+  const NsccGains gains = gains_of(two_tier(), 400, kNsccMtu);
   Nscc cc = make_nscc();
   settle(cc, 0, 400'000);
   TimeNs now = 1;
@@ -76,7 +77,7 @@ TEST(Nscc, NoSingleDecreaseTakesMoreThanHalf) {
   ack(cc, 3 * kBaseRtt, huge, true, 0);
   // The period bonus is added after the decrease.
   EXPECT_NEAR(static_cast<double>(cc.window_bytes()),
-              static_cast<double>(before) / 2 + gains_of(two_tier(), 400, kMtu).eta_bytes, 1);
+              static_cast<double>(before) / 2 + gains_of(two_tier(), 400, kNsccMtu).eta_bytes, 1);
 }
 
 TEST(Nscc, GammaAndMaxJumpShapeTheDecrease) {
@@ -124,18 +125,18 @@ TEST(Nscc, OneFastPathProvesThatTheDelayIsNotCommon) {
 // --- Increase mechanisms ---
 
 TEST(Nscc, AQuarterOfAWindowWithoutDelayStartsFastIncrease) {
-  const NsccGains gains = gains_of(two_tier(), 400, kMtu);
+  const NsccGains gains = gains_of(two_tier(), 400, kNsccMtu);
   Nscc cc = make_nscc();
-  settle(cc, 0, 10 * kMtu);
+  settle(cc, 0, 10 * kNsccMtu);
   for (int i = 0; i < 2; ++i)
     ack(cc, 1, 0);
-  EXPECT_EQ(cc.window_bytes(), 10 * kMtu);
+  EXPECT_EQ(cc.window_bytes(), 10 * kNsccMtu);
   std::int64_t before = 0;
   for (int i = 0; i < 20; ++i) {
     before = cc.window_bytes();
     ack(cc, 1, 500);
   }
-  const auto step = static_cast<std::int64_t>((std::uint64_t{gains.fast_q16} * kMtu) >> 16);
+  const auto step = static_cast<std::int64_t>((std::uint64_t{gains.fast_q16} * kNsccMtu) >> 16);
   EXPECT_EQ(cc.window_bytes(), before + step);
 }
 
@@ -147,7 +148,7 @@ TEST(Nscc, AnyDelayEndsFastIncrease) {
   for (const Delayed delayed :
        {Delayed{1'000, false}, Delayed{9'000, false}, Delayed{9'000, true}}) {
     Nscc cc = make_nscc();
-    settle(cc, 0, 10 * kMtu);
+    settle(cc, 0, 10 * kNsccMtu);
     for (int i = 0; i < 20; ++i)
       ack(cc, 1, 0);
     ack(cc, 1, delayed.delay_ns, delayed.marked);
@@ -161,12 +162,12 @@ TEST(Nscc, FastIncreaseScaleSetsItsSpeed) {
   CcProfile profile = two_tier();
   profile.nscc.fi_scale = 2;
   Nscc cc = make_nscc(profile);
-  settle(cc, 0, 2 * kMtu);
+  settle(cc, 0, 2 * kNsccMtu);
   for (int i = 0; i < 20; ++i)
     ack(cc, 1, 0);
   const std::int64_t before = cc.window_bytes();
   ack(cc, 1, 0);
-  EXPECT_EQ(cc.window_bytes(), before + 2 * kMtu);
+  EXPECT_EQ(cc.window_bytes(), before + 2 * kNsccMtu);
 }
 
 TEST(Nscc, EtaIsAddedOncePerPeriod) {
@@ -187,7 +188,7 @@ TEST(Nscc, EtaIsAddedOncePerPeriod) {
 
 TEST(Nscc, AdjustBytesThresholdSetsHowOftenTheIncreaseIsApplied) {
   CcProfile profile = two_tier();
-  profile.nscc.adjust_bytes_threshold = 2 * kMtu;
+  profile.nscc.adjust_bytes_threshold = 2 * kNsccMtu;
   Nscc cc = make_nscc(profile);
   settle(cc, 0, 100'000);
   ack(cc, 1, 2'000);
@@ -204,7 +205,7 @@ TEST(Nscc, FairIncreaseParameterSetsItsStep) {
   settle(cc, 0, 100'000);
   for (int i = 0; i < kAcksPerAdjustment; ++i)
     ack(cc, 1 + i, 9'000);
-  EXPECT_EQ(cc.window_bytes(), 100'000 + kAcksPerAdjustment * kMtu);
+  EXPECT_EQ(cc.window_bytes(), 100'000 + kAcksPerAdjustment * kNsccMtu);
 }
 
 TEST(Nscc, NothingGrowsBeyondTheMaximum) {
@@ -225,7 +226,8 @@ TEST(Nscc, IncreasesDoNotOverflowAt800GigabitAnd100Microseconds) {
   for (int i = 0; i < kAcksPerAdjustment; ++i)
     ack(cc, 1 + i, 75'000);
   // Fair increase: 5 * MTU * (10,000,000 / 150,000) per window; the sum passes 2^32 on the way.
-  const double step = 5.0 * kMtu * 10'000'000 / 150'000 * kAcksPerAdjustment * kMtu / 5'000'000;
+  const double step =
+      5.0 * kNsccMtu * 10'000'000 / 150'000 * kAcksPerAdjustment * kNsccMtu / 5'000'000;
   EXPECT_NEAR(static_cast<double>(cc.window_bytes()), 5'000'000 + step, 2);
 }
 
@@ -253,7 +255,7 @@ TEST(Nscc, OneHugeSampleMovesTheAverageByAFewMicrosecondsOnly) {
 TEST(Nscc, ATrimCountsAsOneBaseRttOfDelay) {
   Nscc cc = make_nscc();
   for (int i = 0; i < 1'000; ++i)
-    cc.on_trim(i, kMtu, false);
+    cc.on_trim(i, kNsccMtu, false);
   EXPECT_NEAR(static_cast<double>(cc.average_delay_ns()), kBaseRtt, 2);
 }
 
@@ -264,7 +266,7 @@ TEST(Nscc, AnAnswerWithoutSampleStandsForTheAverage) {
   settle(cc, 1'000, 100'000);
   const DurationNs average = cc.average_delay_ns();
   for (int i = 0; i < kAcksPerAdjustment; ++i)
-    cc.on_ack({.now = 1'001, .acked_bytes = kMtu});
+    cc.on_ack({.now = 1'001, .acked_bytes = kNsccMtu});
   EXPECT_EQ(cc.average_delay_ns(), average);
   EXPECT_GT(cc.window_bytes(), 100'000);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/rtt.h"
 #include "unit/core/path_set_fixture.h"
 
 namespace mrc::core {
@@ -89,6 +90,27 @@ TEST(ProbeSchedule, SlowAnswersMakeProbesFewer) {
   EXPECT_EQ(one.probes.next_time(kFirst), kBase + 2 * kBase / 4);
   other.probes.on_sent(ev_at(0), kBase);
   EXPECT_EQ(other.probes.next_time(kFirst), kBase + now_takes / 4);
+}
+
+// Stamps turn round in 8.4 ms; the time of the last probe tells how often they did.
+TEST(ProbeSchedule, AnswersOfAPeerThatIsSlowAreTimedByTheirProbe) {
+  ProbeTurns turns;
+  Schedule schedule(1, 1);
+  schedule.probes.pace(kBase, turns);
+  schedule.probes.add(ev_at(0), 0);
+  for (TimeNs now = kSecondNs; now < 2 * kSecondNs; now += 100 * kMillisecondNs) {
+    schedule.probes.on_sent(ev_at(0), now);
+    const TimeNs answered = now + 70 * kMillisecondNs;
+    const DurationNs took = schedule.probes.took(ev_at(0), answered, ticks_at(now));
+    EXPECT_NEAR(static_cast<double>(took), 70e6, 256);
+    // The peer kept it for 1 ms and says so.
+    const std::uint16_t kept = ticks_at(now + kMillisecondNs);
+    EXPECT_NEAR(static_cast<double>(schedule.probes.took(ev_at(0), answered, kept)), 69e6, 256);
+  }
+  schedule.probes.on_sent(ev_at(0), 3 * kSecondNs);
+  EXPECT_EQ(schedule.probes.took(ev_at(0), 3 * kSecondNs + kBase, ticks_at(3 * kSecondNs - kBase)),
+            0)
+      << "an answer to an earlier one";
 }
 
 TEST(ProbeSchedule, OneThatTookFarTooLongCountsAsEightTimesTheUsual) {

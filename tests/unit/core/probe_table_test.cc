@@ -74,6 +74,16 @@ TEST(ProbeTable, ANinthTakesThePlaceOfTheOldest) {
     EXPECT_TRUE(table.find(id).has_value()) << id;
 }
 
+// An answer for each of 200 probes that are under way, 2 us apart, 400 us after its probe.
+TEST(ProbeTable, OfManyRefusalsTheOneIsBelievedThatWasAskedForAfterTheFirst) {
+  ProbeTable table;
+  constexpr DurationNs kAge = 400 * kMicrosecondNs;
+  TimeNs now = kSecondNs;
+  while (!table.believes_refusal(now, kAge))
+    ASSERT_LE(now += 2 * kMicrosecondNs, kSecondNs + kAge);
+  EXPECT_EQ(now, kSecondNs + kAge);
+}
+
 TEST(ProbeTable, AsksTheJudgeAgainWhenItSays) {
   ProbeTable table;
   EXPECT_EQ(table.deadline(), kNever);

@@ -192,7 +192,7 @@ TEST(Requester, AResetForgetsWhatWasPosted) {
   s.post(3);
   s.send(0, 1);
   s.requester.reset();
-  EXPECT_EQ(s.requester.outstanding(), 0U);
+  EXPECT_EQ(s.requester.messages().outstanding(), 0U);
   EXPECT_TRUE(s.completions().empty());
   EXPECT_FALSE(s.requester.started());
   EXPECT_EQ(s.requester.deadline(), kNever);

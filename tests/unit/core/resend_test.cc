@@ -79,9 +79,13 @@ TEST(Resend, ARefusedOperationIsNoLossAtAll) {
   s.post(1, 2);
   s.send(0);
   ASSERT_FALSE(s.nak(kRoundTrip, 1, wire::kSyndromeNakRemoteAccess).fatal);
-  EXPECT_EQ(s.counters.refused, 1U);
+  EXPECT_EQ(s.send(kRoundTrip).size(), 1U) << "once more";
+  ASSERT_FALSE(s.nak(2 * kRoundTrip, 1, wire::kSyndromeNakRemoteAccess).fatal);
+  EXPECT_EQ(s.send(2 * kRoundTrip).size(), 1U) << "and again";
+  ASSERT_FALSE(s.nak(4 * kRoundTrip, 1, wire::kSyndromeNakRemoteAccess).fatal);
+  EXPECT_EQ(s.counters.refused, 3U);
   EXPECT_EQ(s.cc.lost_bytes, 0);
-  EXPECT_EQ(s.send(kRoundTrip).size(), 0U) << "never to be sent again";
+  EXPECT_EQ(s.send(5 * kRoundTrip).size(), 0U) << "never to be sent again";
 }
 
 TEST(Resend, ATimeoutBlamesThePathsOfAllItGivesUp) {

@@ -29,12 +29,15 @@ struct Receiver {
             .add({.address = kBase, .length = kLength, .domain = kDomain, .remote_write = true},
                  kKey)
             .ok());
-    responder.start(setup, counters);
+    responder.start(setup, true, counters);
   }
 
   static wire::Packet packet(unsigned place, Opcode opcode, std::uint32_t message_length) {
     return {.bth = {.opcode = opcode, .psn = kFirst + place},
-            .body = wire::Write{.address = kBase, .key = kKey, .message_length = message_length}};
+            .body = wire::Write{.msn = static_cast<std::uint16_t>(place),
+                                .address = kBase,
+                                .key = kKey,
+                                .message_length = message_length}};
   }
   // A message of one packet.
   static wire::Packet only(unsigned place, std::uint32_t length = 64) {
@@ -203,6 +206,28 @@ TEST(Responder, WhatTheCallerCannotTakeIsAskedForAgain) {
   EXPECT_EQ(r.take(Receiver::only(0)), DropReason::kNone);
 }
 
+// Each packet ends one message at most, so that a number cannot be further from those around it
+// than its PSN is.
+TEST(Responder, ANumberThatCannotBeIsDroppedWithoutAWord) {
+  Receiver r;
+  const auto take = [&r](unsigned place, std::uint16_t msn, Opcode opcode = Opcode::kWriteOnly) {
+    wire::Packet p = Receiver::packet(place, opcode, 64);
+    std::get_if<wire::Write>(&p.body)->msn = msn;
+    const DropReason drop = r.take(p);
+    EXPECT_EQ(r.answer.kind == AnswerKind::kNothing, drop == DropReason::kWrongNumber);
+    return drop;
+  };
+  EXPECT_EQ(take(0, 1), DropReason::kWrongNumber);
+  EXPECT_EQ(take(0, 0xFFFF), DropReason::kWrongNumber);
+  EXPECT_EQ(take(5, 6), DropReason::kWrongNumber);
+  EXPECT_EQ(take(5, 3), DropReason::kNone);
+  EXPECT_EQ(take(8, 3), DropReason::kWrongNumber) << "that one has ended";
+  EXPECT_EQ(take(8, 7), DropReason::kWrongNumber) << "only two could end between";
+  EXPECT_EQ(take(8, 6), DropReason::kNone);
+  EXPECT_EQ(take(4, 6), DropReason::kWrongNumber) << "it would end the message of the newest";
+  EXPECT_EQ(take(4, 3), DropReason::kNone);
+}
+
 TEST(Responder, ImmediatesAreDeliveredInOrderIntoReceives) {
   Receiver r;
   for (std::uint64_t id : {10, 11})
@@ -274,6 +299,7 @@ TEST(Responder, SendsLandInTheReceiveOfTheirNumber) {
   EXPECT_EQ(r.placement.receive_id, 21U);
   EXPECT_EQ(r.placement.address, kMtu);
   write.receive_msn = 2;
+  write.msn = 2;
   p.bth.psn = kFirst + 3;
   EXPECT_EQ(r.take(p, {.payload_length = 476}), DropReason::kNoBuffer) << "not posted yet";
   EXPECT_EQ(r.answer.reason, wire::NackReason::kNoResource);

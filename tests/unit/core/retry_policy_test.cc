@@ -40,6 +40,25 @@ TEST(RetryPolicy, LinearThenDoublingThenTheEnd) {
   EXPECT_EQ(silent_interval(policy, now), Outcome::kGiveUp);
 }
 
+TEST(RetryPolicy, ADoubtfulRoundTripCountsForHalfAsMuchAfterEachTryInSilence) {
+  constexpr DurationNs kSlow = 8 * kUnit;  // the only answers, far later than was expected
+  for (const bool in_doubt : {true, false}) {
+    RetryPolicy policy = make(5, 1);
+    const RetryPolicy::Pace pace{.round_trip_ns = kSlow, .jitter_ns = 0, .in_doubt = in_doubt};
+    TimeNs now = 0;
+    policy.note_progress(now);
+    for (unsigned tries = 0; tries < 5; ++tries) {
+      policy.note_data(now);
+      EXPECT_EQ(policy.expiry(pace) - now, in_doubt ? std::max(kSlow >> tries, kUnit) : kSlow);
+      now = policy.expiry(pace);
+      EXPECT_EQ(policy.expire(now, {}), Outcome::kTry);
+    }
+    EXPECT_EQ(policy.expiry(pace) - now, in_doubt ? 2 * kUnit : 2 * kSlow);
+    policy.note_progress(now);  // who answers is asked at its own pace again
+    EXPECT_EQ(policy.expiry(pace) - now, kSlow);
+  }
+}
+
 TEST(RetryPolicy, TheLargestCountMeansForEver) {
   RetryPolicy policy = make(0, kMaxExponentialRetries);
   TimeNs now = 0;

@@ -23,6 +23,8 @@ using wire::Opcode;
 
 constexpr QpNumber kQp{100};
 constexpr QpNumber kPeerQp{200};
+constexpr auto kContext = static_cast<std::uint16_t>(kQp);
+constexpr auto kPeerContext = static_cast<std::uint16_t>(kPeerQp);
 constexpr Address kPeer{0xFD00, 1};
 constexpr Address kStranger{0xFD00, 99};
 constexpr std::uint64_t kRegionBase = 0x10000;
@@ -52,7 +54,8 @@ constexpr const char* kTargetNames[kTargetCount] = {
     "ERROR", "destroyed", "number 0", "number 1", "number 2"};
 
 // What became of a packet. `answers` names the packets that leave at once, in any order: one letter
-// each, S SACK, A transport ACK, N transport NAK, K NACK, R endpoint response, W data.
+// each, S SACK, A transport ACK, N transport NAK, K NACK, R endpoint response, E endpoint request,
+// W data.
 struct Cell {
   DropReason drop;
   const char* answers = "";
@@ -106,7 +109,10 @@ wire::Packet ack(std::uint8_t syndrome, std::uint32_t msn) {
 
 wire::Packet sack(std::uint32_t cumulative) {
   return {.bth = {.opcode = Opcode::kSack, .psn = Psn(cumulative)},
-          .body = wire::Sack{.cumulative = Psn(cumulative), .bitmap_offset = 1}};
+          .body = wire::Sack{.source_context = kPeerContext,
+                             .destination_context = kContext,
+                             .cumulative = Psn(cumulative),
+                             .bitmap_offset = 1}};
 }
 
 wire::Packet probe_answer() {
@@ -118,12 +124,17 @@ wire::Packet probe_answer() {
 
 wire::Packet nack(wire::NackReason reason) {
   return {.bth = {.opcode = Opcode::kNack, .psn = Psn(kSendPsn)},
-          .body = wire::Nack{
-              .reason = reason, .psn = Psn(kSendPsn), .timestamp_ticks = core::ticks_at(kSentAt)}};
+          .body = wire::Nack{.reason = reason,
+                             .source_context = kPeerContext,
+                             .destination_context = kContext,
+                             .psn = Psn(kSendPsn),
+                             .timestamp_ticks = core::ticks_at(kSentAt)}};
 }
 
 wire::Packet probe() {
-  return {.bth = {.opcode = Opcode::kProbe}, .body = wire::Probe{.probe_id = 9}};
+  return {.bth = {.opcode = Opcode::kProbe},
+          .body = wire::Probe{
+              .probe_id = 9, .source_context = kPeerContext, .destination_context = kContext}};
 }
 
 wire::Packet request(wire::EndpointOp op) {
@@ -203,7 +214,7 @@ std::vector<Row> control_rows() {
   constexpr Cell kNobodyAsked{kUnknownProbe};
   return {
       plain("ACK", ack(wire::kSyndromeAck, 1), 0, feedback(kStale, kUsed)),
-      plain("NAK", ack(wire::kSyndromeNakRemoteAccess, 0), 0, feedback(kStale, kFatal)),
+      plain("NAK", ack(wire::kSyndromeNakRemoteAccess, 0), 0, feedback(kStale, {kUnproven, "W"})),
       plain("SACK", sack(kSendPsn), 0, feedback(kStale, kUsed)),
       plain("answer to a probe", probe_answer(), 0,
             at_qp(kNobodyAsked, kNobodyAsked, kNobodyAsked, kNotReady)),
@@ -213,8 +224,9 @@ std::vector<Row> control_rows() {
             at_qp({kNone, "S"}, {kNone, "S"}, {kNone, "S"}, {DropReason::kQpNotReady, "K"})),
       plain("port status", request(EndpointOp::kPortStatusUpdate), 0, at_endpoint({kNone, "R"})),
       plain("EV probe", request(EndpointOp::kEvProbe), 0, at_endpoint({kNone, "R"})),
+      // Somebody has spoken in our name: we say what is so.
       plain("answer to a port status", response(EndpointOp::kPortStatusUpdate), 0,
-            at_endpoint(kNobodyAsked)),
+            at_endpoint({kNone, "E"})),
       plain("answer to an EV probe", response(EndpointOp::kEvProbe), 0, at_endpoint(kNobodyAsked)),
   };
 }
@@ -429,6 +441,9 @@ TEST(StateTable, StrangersReachNoQueuePair) {
     if (connected || (port_status && target == Target::kEndpoint)) {
       expected = {DropReason::kWrongSource};
     }
+    const auto* answer = std::get_if<wire::EndpointResponse>(&row.packet.body);
+    const bool for_endpoint = answer != nullptr && target == Target::kEndpoint;
+    if (for_endpoint) expected = {DropReason::kUnknownProbe};
     check(row, target, kStranger, PortId{1}, expected);
   });
 }

@@ -13,9 +13,12 @@
 namespace mrc::fabric {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
+using testing::UnorderedElementsAreArray;
 
 constexpr unsigned kProbes = 500;
 
@@ -86,6 +89,29 @@ TEST(Diagnosis, NamesEveryPartOfThreeTiers) {
                            "host:23/plane:0"}) {
     EXPECT_THAT(found(three_tier(), {{part, 1.0}}), ElementsAre(part));
     EXPECT_THAT(found(three_tier(), {{part, 0.02}}), ElementsAre(part));
+  }
+}
+
+TEST(Diagnosis, NamesOneOfSeveralCablesOrTheirSwitch) {
+  const TopologySpec bundles{.planes = 1, .hosts = 8, .t0 = 2, .t1 = 2, .cables = 4};
+  for (const char* part : {"t0:1/t1:0/cable:3/plane:0", "t1:1/plane:0", "host:7/plane:0"}) {
+    EXPECT_THAT(found(bundles, {{part, 1.0}}), ElementsAre(part));
+    EXPECT_THAT(found(bundles, {{part, 0.02}}), ElementsAre(part));
+  }
+}
+
+TEST(Diagnosis, AllOfSeveralCablesAreNoAlternativesToEachOther) {
+  const Topology topology({.planes = 2, .hosts = 4, .t0 = 2, .t1 = 2, .cables = 3});
+  const std::vector<std::string> cables = {"t0:0/t1:0/cable:0/plane:0", "t0:0/t1:0/cable:1/plane:0",
+                                           "t0:0/t1:0/cable:2/plane:0"};
+  Losses losses;
+  for (const std::string& cable : cables)
+    losses[cable] = 1.0;
+  const Diagnosis diagnosis = diagnose(topology, expected(topology, all_hosts(topology), losses));
+  EXPECT_THAT(names(diagnosis), UnorderedElementsAreArray(cables));
+  for (const Finding& finding : diagnosis.findings) {
+    for (const Part& other : finding.or_else)
+      EXPECT_THAT(names(diagnosis), Not(Contains(part_name(other)))) << part_name(finding.part);
   }
 }
 

@@ -33,7 +33,7 @@ TEST(EvProfiles, HoldEveryPathWhenThereIsRoom) {
   for (const unsigned sample : {0u, 5u}) {
     std::set<std::pair<unsigned, unsigned>> ways;
     for (const Path& path : paths_of(routing, make_ev_profile(routing, 256, sample)))
-      ways.insert({path.t1, path.t2});
+      ways.insert({path.up, path.t2});
     EXPECT_EQ(ways.size(), 9u);
   }
 }
@@ -72,7 +72,7 @@ TEST(EvProfiles, TakeEveryNthT1WhereThatDividesEvenly) {
   EXPECT_EQ(sample_count(topology, 4), 4u);
   std::vector<unsigned> t1s;
   for (const Path& path : paths_of(routing, make_ev_profile(routing, 4, 3)))
-    t1s.push_back(path.t1);
+    t1s.push_back(path.up);
   EXPECT_EQ(t1s, (std::vector<unsigned>{3, 7, 11, 15}));
 }
 
@@ -99,7 +99,7 @@ TEST(EvProfiles, ReachEveryT1OfTheirPodBeforeASecondT2) {
   const Routing routing(topology);
   std::set<unsigned> t1s;
   for (const Path& path : paths_of(routing, make_ev_profile(routing, 3, 2)))
-    t1s.insert(path.t1);
+    t1s.insert(path.up);
   EXPECT_EQ(t1s.size(), 3u);
 }
 

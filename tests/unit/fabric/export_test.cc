@@ -81,6 +81,43 @@ TEST_F(Export, SonicGetsLocatorSidInterfacesAndRoutes) {
   EXPECT_EQ(lines_with(text, "\"default|").size(), 4u);
 }
 
+TEST_F(Export, Frr8LeavesTheSidToTheKernelAndTakesTheRoutes) {
+  ExportOptions options = options_of(ExportFormat::kFrr8);
+  options.sid_device = "sr0";
+  const std::string text = text_of("t1:2/plane:0", options);
+  EXPECT_THAT(lines_with(text, "!$ ip -6 route replace"),
+              testing::ElementsAre("!$ ip -6 route replace fc00:1:8002::/48 encap seg6local action "
+                                   "End flavors next-csid lblen 32 nflen 16 dev sr0"));
+  EXPECT_EQ(lines_with(text, "ipv6 route").size(), 4u);
+  EXPECT_THAT(text, testing::Not(HasSubstr("static-sids")));
+}
+
+TEST_F(Export, SonicGetsQueuesAndTrimming) {
+  const std::string text = text_of("t0:2/plane:0", options_of(ExportFormat::kSonic));
+  EXPECT_THAT(text, HasSubstr("\"Ethernet0\": {\"dscp_to_tc_map\": \"MRC\", \"tc_to_queue_map\": "
+                              "\"MRC\", \"tc_to_dscp_map\": \"MRC_TRIMMED_LAST_HOP\"}"));
+  EXPECT_THAT(text, HasSubstr("\"Ethernet7|3\": {\"scheduler\": \"MRC_DATA\", "
+                              "\"wred_profile\": \"MRC_DATA\"}"));
+  ExportOptions options = options_of(ExportFormat::kSonic);
+  options.trims = false;
+  EXPECT_THAT(text_of("t0:2/plane:0", options), testing::Not(HasSubstr("TRIM")));
+}
+
+TEST_F(Export, EachOfSeveralCablesHasARouteAndTheSwitchAUsidForIt) {
+  const Topology topology({.planes = 1, .hosts = 4, .t0 = 2, .t1 = 2, .cables = 2});
+  const Routing routing(topology);
+  const auto text = [&](const char* node, ExportFormat format) {
+    return export_switch(routing, parse_switch(node, topology), options_of(format));
+  };
+  const std::string linux_text = text("t0:1", ExportFormat::kLinux);
+  EXPECT_EQ(lines_with(linux_text, "ip -6 route replace fc00:1:1002::/48 encap").size(), 1u);
+  EXPECT_EQ(lines_with(linux_text, "ip -6 route replace fc00:1:1003::/48 encap").size(), 1u);
+  EXPECT_THAT(linux_text, HasSubstr("fc00:1:8003::/48 via fe80::8002 dev swp6  # t1:1/plane:0\n"));
+  EXPECT_EQ(lines_with(text("t1:0", ExportFormat::kFrr), "sid ").size(), 2u);
+  EXPECT_THAT(text("t1:0", ExportFormat::kSonic),
+              HasSubstr("\"MRC1|fc00:1:8001::/48\": {\"action\": \"uN\""));
+}
+
 TEST_F(Export, AT2IsExportedLikeEveryOtherSwitch) {
   const Topology topology(three_tier());
   const Routing routing(topology);
@@ -112,6 +149,8 @@ TEST_F(Export, NamesThatNoPortCanHaveAreRefused) {
 
 TEST_F(Export, FilesAreNamedAfterTheSwitch) {
   EXPECT_EQ(export_file_name({NodeKind::kT0, 1, 3}, ExportFormat::kLinux), "plane1-t0-3.sh");
+  EXPECT_EQ(export_file_name({NodeKind::kT0, 1, 3}, ExportFormat::kTc), "plane1-t0-3.tc.sh");
+  EXPECT_EQ(export_file_name({NodeKind::kT0, 1, 3}, ExportFormat::kFrr8), "plane1-t0-3.frr8.conf");
   EXPECT_EQ(export_file_name({NodeKind::kT2, 0, 7}, ExportFormat::kFrr), "plane0-t2-7.conf");
   EXPECT_EQ(export_file_name({NodeKind::kT1, 0, 0}, ExportFormat::kSonic), "plane0-t1-0.json");
 }

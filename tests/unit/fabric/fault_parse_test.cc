@@ -60,6 +60,23 @@ TEST_F(FaultParse, AnArrowMeansOneDirection) {
   EXPECT_EQ(parse_fault("t0:3>t1:2/plane:1 down @10us", topology_).duration_ps, kForever);
 }
 
+TEST_F(FaultParse, OfSeveralCablesAllOrOneFail) {
+  const Topology topology({.planes = 2, .hosts = 4, .t0 = 2, .t1 = 2, .cables = 3});
+  const auto links = [&](std::string_view text) {
+    return names(parse_fault(text, topology), topology);
+  };
+  EXPECT_EQ(links("t0:1/t1:0/plane:1 down").size(), 6u);
+  EXPECT_EQ(links("t0:1/t1:0/cable:*/plane:1 down").size(), 6u);
+  EXPECT_THAT(links("t0:1/t1:0/cable:2/plane:1 loss 1%"),
+              UnorderedElementsAre("t0:1>t1:0/cable:2/plane:1", "t1:0>t0:1/cable:2/plane:1"));
+  EXPECT_THAT(links("t0:1>t1:0/cable:0/plane:0 down"), ElementsAre("t0:1>t1:0/cable:0/plane:0"));
+  for (const char* text :
+       {"t0:1/t1:0/cable:3/plane:1 down", "t0:1/cable:0/plane:1 down",
+        "t0:1/t1:0/cable:0/t1:1/plane:0 down", "t0:1/t1:0>cable:0/plane:0 down",
+        "t0:1/t1:0/plane:0/cable:0 down", "t0:1/t1:0/cable:0/cable:1/plane:0 down"})
+    EXPECT_THROW(parse_fault(text, topology), InputError) << text;
+}
+
 TEST_F(FaultParse, ASwitchFailsWithAllItsCables) {
   EXPECT_EQ(links_of("t1:2/plane:0 down @1ms for 500us").size(), 2u * 4);
   EXPECT_EQ(links_of("t0:2/plane:0 down @1ms").size(), 2u * (4 + 4));
@@ -130,6 +147,8 @@ TEST_F(FaultParse, TargetsThatNameNothingAreRefused) {
   EXPECT_THAT(objection("t0:/plane:0 down @0"), HasSubstr("needs a number or *"));
   EXPECT_THAT(objection("t0:1 down @0"), HasSubstr("names no plane"));
   EXPECT_THAT(objection("t0:1/plane:2 down @0"), HasSubstr("there is no plane:2"));
+  EXPECT_THAT(objection("t0:3/t1:2/cable:1/plane:0 down @0"),
+              HasSubstr("there is no cable:1, the fabric has cable:0 alone"));
   EXPECT_THAT(objection("t2:0/plane:0 down @0"),
               HasSubstr("there is no t2:0, the fabric has none"));
   EXPECT_THAT(objection("t2:*/plane:0 down @0"), HasSubstr("the fabric has none"));
@@ -150,7 +169,7 @@ TEST_F(FaultParse, VerbsAndTheirArgumentsAreChecked) {
   EXPECT_THAT(objection(cable + "rate @0"), HasSubstr("'@0' is no rate"));
   EXPECT_THAT(objection(cable + "rate 0% @0"), HasSubstr("above 0%"));
   EXPECT_THAT(objection(cable + "loss 101% @0"), HasSubstr("'101%' is no loss"));
-  EXPECT_THAT(objection(cable + "loss 0.5 @0"), HasSubstr("'0.5' is no loss"));
+  EXPECT_THAT(objection(cable + "loss 50 @0"), HasSubstr("'50' is no loss"));
   EXPECT_THAT(objection(cable + "flap 100us @0"), HasSubstr("is no flap"));
   EXPECT_THAT(objection(cable + "flap 0us/1us @0"), HasSubstr("is no time down"));
   EXPECT_THAT(objection(cable + "flap 1us/ @0"), HasSubstr("is no time up"));
@@ -160,9 +179,17 @@ TEST_F(FaultParse, VerbsAndTheirArgumentsAreChecked) {
   EXPECT_THAT(objection("t0:0/plane:0 blackhole host:9 @0"), HasSubstr("is no neighbour of t0:0"));
 }
 
+TEST_F(FaultParse, WithoutAStartItIsAtOnce) {
+  const Fault for_ever = parse_fault("t0:3/t1:2/plane:0 down", topology_);
+  EXPECT_EQ(for_ever.start_ps, 0);
+  const Fault flat = parse_fault("t0:3/t1:2/plane:0 corrupt 0.03 for 2ms", topology_);
+  EXPECT_EQ(flat.start_ps, 0);
+  EXPECT_EQ(flat.duration_ps, 2'000'000'000);
+  EXPECT_EQ(flat.value, parse_fault("t0:3/t1:2/plane:0 corrupt 3%", topology_).value);
+}
+
 TEST_F(FaultParse, TimesAreChecked) {
   const std::string down = "t0:3/t1:2/plane:0 down";
-  EXPECT_THAT(objection(down), HasSubstr("the line ends where the start"));
   EXPECT_THAT(objection(down + " 10us"), HasSubstr("expected the start, such as @10us"));
   EXPECT_THAT(objection(down + " @"), HasSubstr("'@' is no time"));
   EXPECT_THAT(objection(down + " @10"), HasSubstr("'@10' is no time"));

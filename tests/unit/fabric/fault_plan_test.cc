@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "fabric/input_error.h"
 #include "fabric_samples.h"
 
@@ -92,8 +94,19 @@ TEST_F(FaultTimeline, AFlapForEverRepeatsUntilTheEnd) {
   EXPECT_EQ(changes({"t0:3>t1:2/plane:0 flap 1000000s/1000000s @1us"}, kForever).size(), 5u);
 }
 
-TEST_F(FaultTimeline, AFlapTooFastToExecuteIsRefused) {
+TEST_F(FaultTimeline, AFlapTooFastToExecuteIsRefusedBeforeAnythingIsMadeOfIt) {
   EXPECT_THROW(changes({"t0:*/t1:*/plane:* flap 1ps/1ps @0"}, 1'000'000'000'000), InputError);
+  const std::vector<Fault> plan(1000, parse_fault("t0:3/t1:2/plane:0 flap 1ns/1ns @0", topology_));
+  const auto begin = std::chrono::steady_clock::now();
+  for (unsigned i = 0; i < 1000; ++i)
+    EXPECT_THROW(timeline(plan, kForever), InputError);
+  // Eight million actions each time would take minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST_F(FaultTimeline, SeveralFaultsTogetherAreBoundedAsOneIs) {
+  const std::string flap = "t0:3>t1:2/plane:0 flap 1us/1us @0 for 6s";  // six million actions
+  EXPECT_THROW(changes({flap, flap}, kForever), InputError);
 }
 
 }  // namespace

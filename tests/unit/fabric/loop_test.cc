@@ -52,8 +52,10 @@ TEST(Loop, LeadsBackToItsHostOverThePartsItNames) {
           const bool up =
               static_cast<unsigned>(link.from.kind) < static_cast<unsigned>(link.to.kind);
           const Node& upper = up ? link.to : link.from;
-          crossed.insert(part_name({upper, up ? link.from : link.to, true}));
-          crossed.insert(part_name({upper, {}, false}));
+          const bool several = link.tier == LinkTier::kT0T1 && topology.cables() > 1;
+          crossed.insert(part_name({upper, up ? link.from : link.to, true,
+                                    several ? std::optional(link.cable) : std::nullopt}));
+          crossed.insert(part_name({upper, {}, false, {}}));
         }
         EXPECT_EQ(crossed, names_of(crossings(topology, loop)));
       }
@@ -63,7 +65,7 @@ TEST(Loop, LeadsBackToItsHostOverThePartsItNames) {
 
 TEST(Loop, CountsTheAnswerOverTheT0) {
   const Topology topology(two_tier());
-  const Loop loop{.host = 5, .turn = NodeKind::kT1, .path = {.plane = 1, .t1 = 2}};
+  const Loop loop{.host = 5, .turn = NodeKind::kT1, .path = {.plane = 1, .up = 2}};
   const std::vector<Crossing> crossed = crossings(topology, loop);
   ASSERT_EQ(crossed.size(), 4u);
   EXPECT_EQ(part_name(crossed[0].part), "host:5/plane:1");
@@ -76,6 +78,17 @@ TEST(Loop, CountsTheAnswerOverTheT0) {
   EXPECT_EQ(crossed[3].times, 1u);
 }
 
+TEST(Loop, OfSeveralCablesCrossesTheOneOfItsUplink) {
+  const Topology topology({.planes = 1, .hosts = 4, .t0 = 2, .t1 = 2, .cables = 3});
+  const Routing routing(topology);
+  const Loop loop{.host = 2, .turn = NodeKind::kT1, .path = {.up = 5}};
+  EXPECT_EQ(part_name(crossings(topology, loop)[2].part), "t0:1/t1:1/cable:2/plane:0");
+  EXPECT_EQ(part_name(crossings(topology, loop)[3].part), "t1:1/plane:0");
+  EXPECT_EQ(wire::format_address(loop_carrier(routing, loop)).view(),
+            "fc00:1:1003:8005:1005:100::");
+  EXPECT_FALSE(exists(topology, {.host = 0, .turn = NodeKind::kT1, .path = {.up = 6}}));
+}
+
 TEST(Loop, SamplesOfTheHostsOfAT0CoverAllT1s) {
   for (const unsigned t1s : {1u, 3u, 4u, 7u, 32u, 100u}) {
     const Topology topology({.planes = 2, .hosts = 16, .t0 = 2, .t1 = t1s});
@@ -84,7 +97,7 @@ TEST(Loop, SamplesOfTheHostsOfAT0CoverAllT1s) {
       const std::vector<Loop> loops = loops_of(topology, host, false);
       EXPECT_LE(loops.size(), 2 * (1 + std::max(4u, (t1s + 7) / 8)));
       for (const Loop& loop : loops)
-        if (loop.turn == NodeKind::kT1) covered.insert({loop.path.plane, loop.path.t1});
+        if (loop.turn == NodeKind::kT1) covered.insert({loop.path.plane, loop.path.up});
     }
     EXPECT_EQ(covered.size(), 2 * t1s);
   }
@@ -94,7 +107,7 @@ TEST(Loop, KnowsWhatTheFabricLacks) {
   const Topology topology(two_tier());
   EXPECT_FALSE(exists(topology, {.host = 16}));
   EXPECT_FALSE(exists(topology, {.host = 0, .path = {.plane = 2}}));
-  EXPECT_FALSE(exists(topology, {.host = 0, .turn = NodeKind::kT1, .path = {.t1 = 4}}));
+  EXPECT_FALSE(exists(topology, {.host = 0, .turn = NodeKind::kT1, .path = {.up = 4}}));
   EXPECT_FALSE(exists(topology, {.host = 0, .turn = NodeKind::kT2}));
   EXPECT_FALSE(exists(topology, {.host = 0, .turn = NodeKind::kHost}));
 }

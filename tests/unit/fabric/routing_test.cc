@@ -120,7 +120,7 @@ TEST(Routing, ACarrierIsReadBackAsThePathThatWroteIt) {
     // Of the path only what the packet meets is in the carrier.
     const unsigned hops = topology.hops(source, destination);
     ASSERT_EQ(read.plane, path.plane);
-    ASSERT_EQ(read.t1, hops > 2 ? path.t1 : 0);
+    ASSERT_EQ(read.up, hops > 2 ? path.up : 0);
     ASSERT_EQ(read.t2, hops > 4 ? path.t2 : 0);
   });
 }
@@ -177,9 +177,9 @@ TEST(Routing, EntropyAndPathAreTwoNamesForOneThing) {
 TEST(Routing, TheBitsOfAnEntropyValueAreT1ThenT2ThenPlane) {
   const Topology topology(three_tier());  // three T1s: two bits
   const Routing routing(topology);
-  EXPECT_EQ(routing.entropy_of({.plane = 0, .t1 = 2, .t2 = 1}), 0x0001'0006u);
+  EXPECT_EQ(routing.entropy_of({.plane = 0, .up = 2, .t2 = 1}), 0x0001'0006u);
   const Topology wide(two_tier());
-  EXPECT_EQ(Routing(wide).entropy_of({.plane = 1, .t1 = 3}), 0x0002'0003u);
+  EXPECT_EQ(Routing(wide).entropy_of({.plane = 1, .up = 3}), 0x0002'0003u);
 }
 
 TEST(Routing, ATableHoldsTheNeighboursAndNothingElse) {
@@ -236,7 +236,7 @@ TEST(Routing, AStructuredEvOfNoPathIsDroppedOnTheWayUp) {
   EXPECT_EQ(routing.next_by_structured_ev({NodeKind::kT1, 0, 0}, 23, 0x1'000C), kNoLink);
   EXPECT_EQ(routing.next_by_structured_ev({NodeKind::kHost, 0, 0}, 23, 0x1'0000), kNoLink);
   EXPECT_EQ(routing.next_by_structured_ev({NodeKind::kT1, 0, 3}, 23, 0x1'000F),
-            topology.t1_down(0, 3, 2));
+            topology.t1_down(0, 3, 2, 0));
 }
 
 TEST(Routing, AHashedPacketArrivesWhateverItsEntropy) {

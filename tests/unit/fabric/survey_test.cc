@@ -125,7 +125,11 @@ TEST(ChangeTracker, GoingDownIsNewsAndRecoveringSlowlyIsNot) {
   const auto diagnosis = [](double loss) { return survey(look(500, {{kCable, loss}})).diagnosis; };
   ChangeTracker changes;
   EXPECT_EQ(changes.update(diagnosis(0.1)).faults.size(), 1U);
-  EXPECT_EQ(changes.update(diagnosis(1.0)).faults.size(), 1U);
+  EXPECT_EQ(changes.update(diagnosis(0.7)).faults.size(), 1U);
+  const News down = changes.update(diagnosis(1.0));
+  ASSERT_EQ(down.faults.size(), 1U);
+  EXPECT_TRUE(down.faults[0].silent());
+  EXPECT_EQ(changes.update(diagnosis(1.0)).faults.size(), 0U);
   EXPECT_EQ(changes.update(diagnosis(0.3)).faults.size(), 0U);
   EXPECT_THAT(changes.update(diagnosis(0)).healed, ElementsAre(kCable));
 }

@@ -27,7 +27,8 @@ TEST(Topology, EveryLinkIsFoundByItsEnds) {
     const Topology topology(spec);
     for (std::uint32_t i = 0; i < topology.link_count(); ++i) {
       const Link link = topology.describe(LinkId{i});
-      ASSERT_EQ(topology.find(link.from, link.to), LinkId{i}) << link_name(topology, LinkId{i});
+      ASSERT_EQ(topology.find(link.from, link.to, link.cable), LinkId{i})
+          << link_name(topology, LinkId{i});
     }
   }
 }
@@ -60,13 +61,28 @@ TEST(Topology, LinksByNameEndWhereTheNameSays) {
   EXPECT_EQ(link_name(two, two.host_up(1, 5)), "host:5>t0:1/plane:1");
   EXPECT_EQ(link_name(two, two.host_down(0, 5)), "t0:1>host:5/plane:0");
   EXPECT_EQ(link_name(two, two.t0_up(1, 3, 2)), "t0:3>t1:2/plane:1");
-  EXPECT_EQ(link_name(two, two.t1_down(0, 2, 3)), "t1:2>t0:3/plane:0");
+  EXPECT_EQ(link_name(two, two.t1_down(0, 2, 3, 0)), "t1:2>t0:3/plane:0");
   // Two pods of three T0 and three T1; each T1 has three T2s of its own place.
   const Topology three(three_tier());
   EXPECT_EQ(link_name(three, three.t0_up(0, 4, 2)), "t0:4>t1:5/plane:0");
-  EXPECT_EQ(link_name(three, three.t1_down(0, 5, 1)), "t1:5>t0:4/plane:0");
+  EXPECT_EQ(link_name(three, three.t1_down(0, 5, 1, 0)), "t1:5>t0:4/plane:0");
   EXPECT_EQ(link_name(three, three.t1_up(0, 4, 2)), "t1:4>t2:5/plane:0");
   EXPECT_EQ(link_name(three, three.t2_down(0, 5, 1)), "t2:5>t1:4/plane:0");
+}
+
+TEST(Topology, CablesBetweenTwoSwitchesAreCountedThrough) {
+  const Topology topology({.planes = 2, .hosts = 4, .t0 = 2, .t1 = 2, .cables = 3});
+  EXPECT_EQ(topology.uplinks_per_t0(), 6u);
+  EXPECT_EQ(topology.paths_per_plane(), 6u);
+  EXPECT_EQ(link_name(topology, topology.t0_up(1, 0, 5)), "t0:0>t1:1/cable:2/plane:1");
+  EXPECT_EQ(link_name(topology, topology.t1_down(0, 1, 0, 1)), "t1:1>t0:0/cable:1/plane:0");
+  EXPECT_EQ(link_name(topology, topology.host_up(0, 3)), "host:3>t0:1/plane:0");
+  const Node t0{NodeKind::kT0, 1, 0};
+  const Node t1{NodeKind::kT1, 1, 1};
+  EXPECT_EQ(topology.find(t0, t1, 2), topology.t0_up(1, 0, 5));
+  EXPECT_EQ(topology.reverse(topology.t0_up(1, 0, 5)), topology.t1_down(1, 1, 0, 2));
+  EXPECT_EQ(topology.find(t0, t1, 3), kNoLink);
+  EXPECT_EQ(topology.find({NodeKind::kHost, 0, 0}, {NodeKind::kT0, 0, 0}, 1), kNoLink);
 }
 
 TEST(Topology, EverySwitchHasItsShareOfCables) {
@@ -131,6 +147,8 @@ TEST(Topology, ImpossibleFabricsAreRefusedWithTheReason) {
   EXPECT_THAT(objection({.hosts = 0}), HasSubstr("at least one host"));
   EXPECT_THAT(objection({.t0 = 0}), HasSubstr("at least one T0"));
   EXPECT_THAT(objection({.t1 = 0}), HasSubstr("at least one T1"));
+  EXPECT_THAT(objection({.cables = 0}), HasSubstr("cables must be 1 to 65536, not 0"));
+  EXPECT_THAT(objection({.t2 = 4, .cables = 2}), HasSubstr("need two tiers"));
   EXPECT_THAT(objection({.hosts = 17}), HasSubstr("17 hosts cannot be spread evenly over 4 T0"));
   EXPECT_THAT(objection({.pods = 0}), HasSubstr("at least one pod"));
   EXPECT_THAT(objection({.pods = 2}), HasSubstr("pods need a third tier"));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -46,6 +47,33 @@ TEST(LabDirectory, WhoWaitsForTheLockSurvivesItsRemoval) {
   lock_and_remove();
   other.join();
   EXPECT_FALSE(std::filesystem::exists(own_base()));
+}
+
+TEST(LabDirectory, AFolderWithoutALockIsALeftover) {
+  const std::string base = own_base() + "-leftover";
+  Directory directory(base, "lab");
+  EXPECT_EQ(directory.state(), Directory::State::kAbsent);
+  std::filesystem::create_directories(directory.path());
+  EXPECT_EQ(directory.state(), Directory::State::kLeftover);
+  std::filesystem::remove_all(base);
+  // A file stands where the folder of labs would.
+  EXPECT_EQ(Directory("/dev/null", "lab").state(), Directory::State::kAbsent);
+}
+
+// Links in a circle are refused to root as well, as folders of others are to everybody else.
+TEST(LabDirectory, WhatMayNotBeLookedAtIsNotDead) {
+  const std::string base = own_base() + "-closed";
+  std::filesystem::create_directories(base);
+  std::filesystem::create_symlink("lab", base + "/lab");
+  try {
+    Directory(base, "lab").state();
+    ADD_FAILURE() << "it has a state";
+  } catch (const std::runtime_error& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("the lab in " + base + "/lab cannot be looked at: Too many levels"), 0U)
+        << text;
+  }
+  std::filesystem::remove_all(base);
 }
 
 TEST(LabDirectory, APlaceThatCannotBeMadeIsAnError) {

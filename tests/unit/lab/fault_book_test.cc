@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fabric/input_error.h"
 #include "fabric/link_condition.h"
 #include "lab_frames.h"
 
@@ -56,13 +57,23 @@ TEST_F(Book, FlapsForEver) {
   EXPECT_NE(book.next_time(), fabric::kForever);
 }
 
+TEST_F(Book, RefusesFlapsThatLeaveNoTimeToForward) {
+  EXPECT_THROW(add("t0:0/t1:1/plane:0 flap 1ns/1ns @0"), fabric::InputError);
+  EXPECT_THROW(add("t0:0/t1:1/plane:0 flap 9us/9us @0"), fabric::InputError);
+  EXPECT_TRUE(book.entries().empty());
+  add("t0:0/t1:1/plane:0 flap 10us/10us @0");
+  add("t0:0/t1:1/plane:0 flap 1us/1us @0 for 1ms");  // soon over
+  add("t0:*/t1:*/plane:* flap 50ms/60ms @0");
+  EXPECT_EQ(book.entries().size(), 3U);
+}
+
 TEST_F(Book, HealingEndsWhatIsAndWhatWouldCome) {
   add("t0:0/t1:*/plane:0 down @0");
   add("t0:0>t1:1/plane:0 loss 1% @0");
   add("t0:0>t1:1/plane:0 down @1s");
   due(0);
   std::vector<FaultAction> actions;
-  const std::vector<fabric::LinkId> links = {topology.t0_up(0, 0, 1), topology.t1_down(0, 1, 0)};
+  const std::vector<fabric::LinkId> links = {topology.t0_up(0, 0, 1), topology.t1_down(0, 1, 0, 0)};
   EXPECT_EQ(book.heal(links, 5, actions), 3U);
   unsigned ups = 0;
   unsigned losses = 0;
@@ -92,7 +103,7 @@ TEST_F(Book, HealedLinksAreHealthyAndTheOthersAsTheyWere) {
   for (const FaultAction& action : actions)
     faults.apply(action);
   EXPECT_EQ(faults.of(topology.t0_up(0, 0, 1)).condition(), fabric::LinkCondition{});
-  EXPECT_TRUE(faults.is_down(topology.t1_down(0, 1, 0)));
+  EXPECT_TRUE(faults.is_down(topology.t1_down(0, 1, 0, 0)));
   EXPECT_TRUE(faults.is_down(topology.t0_up(0, 0, 2)));
   for (const FaultAction& action : due(2'000'000'000))
     faults.apply(action);

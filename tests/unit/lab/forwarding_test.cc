@@ -27,12 +27,12 @@ class Forwarding : public ::testing::Test {
 
 TEST_F(Forwarding, EachHopShiftsTheCarrierAndNamesTheNextLink) {
   std::vector<std::byte> frame =
-      make_frame(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .t1 = 2}});
+      make_frame(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .up = 2}});
   EXPECT_EQ(carrier_text(frame), "fc00:2:1000:8002:1001:102::");
 
   EXPECT_EQ(at(NodeKind::kT0, 0, frame).link, topology.t0_up(1, 0, 2));
   EXPECT_EQ(carrier_text(frame), "fc00:2:8002:1001:102::");
-  EXPECT_EQ(at(NodeKind::kT1, 2, frame).link, topology.t1_down(1, 2, 1));
+  EXPECT_EQ(at(NodeKind::kT1, 2, frame).link, topology.t1_down(1, 2, 1, 0));
   EXPECT_EQ(carrier_text(frame), "fc00:2:1001:102::");
   EXPECT_EQ(at(NodeKind::kT0, 1, frame).link, topology.host_down(1, 6));
   EXPECT_EQ(carrier_text(frame), "fc00:2:102::");
@@ -40,7 +40,7 @@ TEST_F(Forwarding, EachHopShiftsTheCarrierAndNamesTheNextLink) {
   const Parsed parsed = parse(frame);
   EXPECT_EQ(parsed.reason, DropReason::kNone);
   EXPECT_EQ(parsed.header.outer.hop_limit, 61);
-  EXPECT_EQ(parsed.header.destination, host_address(0, 6));
+  EXPECT_EQ(parsed.header.destination, fabric::host_address(0, 6));
 }
 
 TEST_F(Forwarding, WithinOneT0ThereIsOneHop) {
@@ -58,7 +58,7 @@ TEST_F(Forwarding, ThreeTiersTakeSixLinks) {
   spec.t2 = 4;
   const fabric::Topology deep(spec);
   const fabric::Routing routes(deep);
-  const fabric::Path path{.plane = 0, .t1 = 1, .t2 = 1};
+  const fabric::Path path{.plane = 0, .up = 1, .t2 = 1};
   std::vector<std::byte> frame = make_frame(routes, {.source = 0, .destination = 7, .path = path});
   const auto links = routes.links(0, 7, path);
   ASSERT_EQ(links.count, 6U);
@@ -69,7 +69,7 @@ TEST_F(Forwarding, ThreeTiersTakeSixLinks) {
 }
 
 TEST_F(Forwarding, DropsWhatIsNotMeantForTheSwitch) {
-  const FrameSpec spec{.source = 1, .destination = 6, .path = {.plane = 1, .t1 = 2}};
+  const FrameSpec spec{.source = 1, .destination = 6, .path = {.plane = 1, .up = 2}};
   for (const auto& [kind, number, plane] :
        {std::tuple{NodeKind::kT0, 1U, 1U}, {NodeKind::kT1, 2U, 1U}, {NodeKind::kT0, 0U, 0U}}) {
     std::vector<std::byte> frame = make_frame(routing, spec);
@@ -81,7 +81,7 @@ TEST_F(Forwarding, DropsWhatIsNotMeantForTheSwitch) {
 
 TEST_F(Forwarding, DropsWhatNamesNoNeighbour) {
   wire::FrameHeader header =
-      header_of(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .t1 = 2}});
+      header_of(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .up = 2}});
   // The second uSID is that of a T0, which no T0 is joined to.
   header.outer.carrier = wire::parse_address("fc00:2:1000:1001:102::").value();
   std::vector<std::byte> frame = make_frame(header, {});
@@ -107,7 +107,7 @@ TEST_F(Forwarding, GoesOnWithTheSegmentOfTheRoutingHeader) {
 
 TEST_F(Forwarding, DropsAtTheEndOfTheHopLimit) {
   wire::FrameHeader header =
-      header_of(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .t1 = 2}});
+      header_of(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .up = 2}});
   header.outer.hop_limit = 1;
   std::vector<std::byte> frame = make_frame(header, {});
   EXPECT_EQ(at(NodeKind::kT0, 0, frame).cause, DropCause::kHopLimit);
@@ -115,7 +115,7 @@ TEST_F(Forwarding, DropsAtTheEndOfTheHopLimit) {
 
 TEST_F(Forwarding, SurvivesFramesOfEveryLength) {
   const std::vector<std::byte> whole =
-      make_frame(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .t1 = 2}});
+      make_frame(routing, {.source = 1, .destination = 6, .path = {.plane = 1, .up = 2}});
   for (std::size_t length = 0; length < 140; ++length) {
     std::vector<std::byte> frame(whole.begin(),
                                  whole.begin() + static_cast<std::ptrdiff_t>(length));
@@ -143,18 +143,18 @@ TEST_F(Forwarding, PutsPlainFramesIntoATunnelThatStartsWhereTheyAre) {
   EXPECT_EQ(parsed.header.entropy, spec.entropy);
   EXPECT_EQ(parsed.header.dscp, spec.dscp);
   EXPECT_EQ(parsed.header.ecn, wire::Ecn::kEct0);
-  EXPECT_EQ(parsed.header.outer.source, host_address(0, 1));
+  EXPECT_EQ(parsed.header.outer.source, fabric::host_address(0, 1));
 }
 
 TEST_F(Forwarding, AnEntropyValueOfThePlaneMeansItsPath) {
   for (std::uint16_t t1 = 0; t1 < 4; ++t1) {
-    const std::uint32_t entropy = routing.entropy_of({.plane = 1, .t1 = t1});
+    const std::uint32_t entropy = routing.entropy_of({.plane = 1, .up = t1});
     const FrameSpec spec{.source = 1, .destination = 6, .srv6 = false, .entropy = entropy};
     const FrameId id = put(pool, make_frame(routing, spec));
     DropCause cause{};
     ASSERT_TRUE(enter_tunnel(routing, paths, 1, 1, pool, id, cause));
     EXPECT_EQ(wire::parse_address(carrier_text(pool.bytes(id))).value(),
-              routing.carrier(1, 6, {.plane = 1, .t1 = t1}));
+              routing.carrier(1, 6, {.plane = 1, .up = t1}));
     pool.give_back(id);
   }
 }
@@ -162,13 +162,13 @@ TEST_F(Forwarding, AnEntropyValueOfThePlaneMeansItsPath) {
 TEST_F(Forwarding, NewEntropyValuesOfAPortGetThePathsInTurnAndKeepThem) {
   for (unsigned round = 0; round < 2; ++round)
     for (std::uint32_t i = 0; i < 8; ++i)
-      EXPECT_EQ(paths.path_of(1, 3, 0xAAAA'C000 + 52 * i).t1, (3 + i) % 4);
-  EXPECT_EQ(paths.path_of(0, 3, 0xAAAA'C000 + 52).t1, 3U);
+      EXPECT_EQ(paths.path_of(1, 3, 0xAAAA'C000 + 52 * i).up, (3 + i) % 4);
+  EXPECT_EQ(paths.path_of(0, 3, 0xAAAA'C000 + 52).up, 3U);
 }
 
 TEST_F(Forwarding, HostsWithOneEntropyValueEachUseDifferentPaths) {
   for (unsigned host = 0; host < 8; ++host)
-    EXPECT_EQ(paths.path_of(1, host, 0xAAAA'C000).t1, host % 4);
+    EXPECT_EQ(paths.path_of(1, host, 0xAAAA'C000).up, host % 4);
 }
 
 TEST_F(Forwarding, RefusesFramesToNobody) {

@@ -9,6 +9,7 @@
 #include "lab_frames.h"
 #include "nic/device.h"
 #include "node/config.h"
+#include "support/running_lab.h"
 #include "support/temporary_directory.h"
 
 namespace mrc::lab::test {
@@ -17,26 +18,9 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::size_t kMessage = 256 << 10;
 
-// A lab in a directory of its own, its daemon in a thread.
-class RunningLab {
+class OwnLab {
  public:
-  explicit RunningLab(const fabric::TopologySpec& spec) : directory_(base_.path(), "t") {
-    EXPECT_TRUE(directory_.lock());
-    directory_.set_up(spec.hosts);
-    ClusterOptions options;
-    options.topology = spec;
-    daemon_ = std::make_unique<Daemon>(directory_, options);
-    thread_ = std::thread([this] { daemon_->run(); });
-    EXPECT_TRUE(client_.connect(directory_.control_path()));
-  }
-  ~RunningLab() {
-    daemon_->stop();
-    thread_.join();
-    daemon_.reset();
-    directory_.remove();
-  }
-  RunningLab(const RunningLab&) = delete;
-  RunningLab& operator=(const RunningLab&) = delete;
+  explicit OwnLab(const fabric::TopologySpec& spec) : lab_(base_.path(), spec) {}
 
   void must(const std::vector<std::string>& words) {
     const Reply reply = client_.ask(words);
@@ -44,7 +28,8 @@ class RunningLab {
   }
   std::string status() { return client_.ask({"status"}).text; }
   node::DeviceConfig config(unsigned host) {
-    node::ConfigResult result = node::parse_config(host_text(host), directory_.config_path(host));
+    node::ConfigResult result =
+        node::parse_config(host_text(host), lab_.directory().config_path(host));
     EXPECT_EQ(result.error, "");
     EXPECT_EQ(result.devices.size(), 1U);
     result.devices[0].name = "lab" + std::to_string(host);
@@ -53,15 +38,13 @@ class RunningLab {
 
  private:
   std::string host_text(unsigned host) {
-    std::ifstream file(directory_.config_path(host));
+    std::ifstream file(lab_.directory().config_path(host));
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
   mrc::test::TemporaryDirectory base_;
-  Directory directory_;
-  std::unique_ptr<Daemon> daemon_;
-  std::thread thread_;
-  ControlClient client_;
+  mrc::test::RunningLab lab_;
+  ControlClient client_ = lab_.call();
 };
 
 struct Side {
@@ -71,7 +54,7 @@ struct Side {
   std::vector<std::byte> memory = std::vector<std::byte>(kMessage);
   nic::MemoryKeys keys;
 
-  void open(RunningLab& lab, unsigned host) {
+  void open(OwnLab& lab, unsigned host) {
     std::string error;
     device = nic::Device::open(lab.config(host), error);
     ASSERT_NE(device, nullptr) << error;
@@ -143,7 +126,7 @@ class LabDevice : public ::testing::Test {
     }
   }
 
-  RunningLab lab{small_fabric()};
+  OwnLab lab{small_fabric()};
   Side a;
   Side b;
 };

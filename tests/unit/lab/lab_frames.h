@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fabric/host_address.h"
 #include "fabric/routing.h"
-#include "lab/addresses.h"
 #include "lab/network.h"
 #include "wire/frame.h"
 
@@ -33,8 +33,8 @@ struct FrameSpec {
 
 inline wire::FrameHeader header_of(const fabric::Routing& routing, const FrameSpec& spec) {
   wire::FrameHeader header;
-  header.source = host_address(0, spec.source);
-  header.destination = host_address(0, spec.destination);
+  header.source = fabric::host_address(0, spec.source);
+  header.destination = fabric::host_address(0, spec.destination);
   header.dscp = spec.dscp;
   header.ecn = wire::Ecn::kEct0;
   header.entropy = spec.entropy;

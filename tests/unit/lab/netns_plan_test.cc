@@ -102,5 +102,21 @@ TEST(HostConfig, OfANamespaceReadsAsADeviceWithRoutesToAllHosts) {
   EXPECT_EQ(device.srv6_routes[3].choices, 3U);
 }
 
+// Devices that choose their paths know what each crosses; where they cannot, the lab chooses.
+TEST(HostConfig, OfALabOfProcessesHasRoutesWhereOneChoiceMakesThePath) {
+  const Directory directory("/tmp/base", "name");
+  const auto routes = [&](const fabric::TopologySpec& spec) {
+    const fabric::Topology topology(spec);
+    const fabric::Routing routing(topology);
+    const node::ConfigResult result =
+        node::parse_config(host_config(routing, directory, SwitchKind::kProcess, 1), "mrc.toml");
+    EXPECT_EQ(result.error, "");
+    return result.devices.at(0).srv6_routes.size();
+  };
+  EXPECT_EQ(routes({.planes = 2, .hosts = 4, .t0 = 2, .t1 = 4}), 4U);
+  EXPECT_EQ(routes({.planes = 1, .hosts = 4, .t0 = 2, .t1 = kMaxEvsPerPort + 1}), 0U);
+  EXPECT_EQ(routes({.planes = 1, .hosts = 8, .t0 = 4, .t1 = 4, .pods = 2, .t2 = 2}), 0U);
+}
+
 }  // namespace
 }  // namespace mrc::lab

@@ -42,7 +42,7 @@ class LabNetwork : public ::testing::Test {
 };
 
 TEST_F(LabNetwork, AFrameTakesItsTimeOnEveryLink) {
-  const FrameSpec spec{.source = 0, .destination = 5, .path = {.t1 = 1}};
+  const FrameSpec spec{.source = 0, .destination = 5, .path = {.up = 1}};
   send(spec, 1'000);
   const std::size_t bytes = make_frame(routing, spec).size();
   const Picoseconds hop =
@@ -62,7 +62,7 @@ TEST_F(LabNetwork, AFrameTakesItsTimeOnEveryLink) {
 
 TEST_F(LabNetwork, ANetworkLookedAtLateHasKeptItsSchedule) {
   for (unsigned i = 0; i < 10; ++i)
-    send({.source = 0, .destination = 5, .path = {.t1 = 1}});
+    send({.source = 0, .destination = 5, .path = {.up = 1}});
   network->run(1'000'000'000'000);
   EXPECT_EQ(arrivals.frames.size(), 10U);
   EXPECT_EQ(network->next_event(), fabric::kForever);
@@ -82,7 +82,7 @@ TEST_F(LabNetwork, MarksWhereAQueueGrowsAndNotBefore) {
   // Two hosts on one uplink: its queue grows to half of what they send.
   for (std::uint32_t i = 0; i < 24; ++i)
     for (unsigned source = 0; source < 2; ++source)
-      send({.source = source, .destination = 4 + source, .path = {.t1 = 1}, .psn = i});
+      send({.source = source, .destination = 4 + source, .path = {.up = 1}, .psn = i});
   run_all();
   const LinkId uplink = topology.t0_up(0, 0, 1);
   EXPECT_GT(network->counters(uplink).marks, 0U);
@@ -99,7 +99,7 @@ TEST_F(LabNetwork, TrimsWhereThereIsNoRoomAndSaysWhere) {
     for (unsigned source = 0; source < 3; ++source)
       send({.source = source,
             .destination = 4 + source,
-            .path = {.t1 = 1},
+            .path = {.up = 1},
             .payload = 4'096,
             .psn = i});
   run_all();
@@ -141,11 +141,11 @@ TEST_F(LabNetwork, DropsWhatMustNotBeTrimmed) {
 TEST_F(LabNetwork, ACableThatGoesDownLosesWhatIsOnItAndNothingElse) {
   for (std::uint32_t i = 0; i < 4; ++i)
     for (const std::uint16_t t1 : {1, 2})
-      send({.source = 0, .destination = 5, .path = {.t1 = t1}, .psn = i});
+      send({.source = 0, .destination = 5, .path = {.up = t1}, .psn = i});
   network->run(500'000'000);  // some have passed T0, some wait
   fault("t0:0/t1:1/plane:0 down @0");
   EXPECT_TRUE(network->is_down(topology.t0_up(0, 0, 1)));
-  EXPECT_TRUE(network->is_down(topology.t1_down(0, 1, 0)));
+  EXPECT_TRUE(network->is_down(topology.t1_down(0, 1, 0, 0)));
   EXPECT_TRUE(network->carrier(0, 0));
   EXPECT_EQ(network->condition_in_words(topology.t0_up(0, 0, 1)), "down");
   run_all();
@@ -168,7 +168,7 @@ TEST_F(LabNetwork, FaultsThatNobodyIsToldOf) {
   fault("t0:0/plane:0 blackhole t1:2 @0");
   fault("t0:0/t1:3/plane:0 rate 50% @0");
   for (std::uint16_t t1 = 0; t1 < 4; ++t1)
-    send({.source = t1, .destination = 5, .path = {.t1 = t1}});
+    send({.source = t1, .destination = 5, .path = {.up = t1}});
   run_all();
   EXPECT_EQ(drops(DropCause::kLoss), 1U);
   EXPECT_EQ(drops(DropCause::kBlackHole), 1U);
@@ -193,7 +193,7 @@ TEST_F(LabNetwork, KnowsHowLongDataWasSentTowardsABrokenLink) {
 
 TEST_F(LabNetwork, HostsWaitForTheirPort) {
   while (network->waiting_bytes(0, 0) < network->read_ahead_bytes())
-    send({.source = 0, .destination = 5, .path = {.t1 = 1}, .payload = 4'096});
+    send({.source = 0, .destination = 5, .path = {.up = 1}, .payload = 4'096});
   EXPECT_EQ(drops(DropCause::kFull), 0U);
   network->run(network->next_event());
   EXPECT_LT(network->waiting_bytes(0, 0), network->read_ahead_bytes());

@@ -294,9 +294,9 @@ TEST_F(DeviceControl, AReplacedPathThatComesBackIsNotThoughtIllOf) {
       *net, [&](const wire::Packet&, PortId, std::uint32_t e) { return e == entropy(5); });
   ASSERT_EQ(a.post(write(from, to, from.size())), 0);
   ASSERT_EQ(a.next_completion().status, core::CompletionStatus::kSuccess);
+  filter.end();
   node::NodeState& node = a.device->node();
   ASSERT_TRUE(eventually([&] { return node.ev_opinions(kProfile).size() == 1; }));
-  filter.end();  // sooner, and the path may be back before anybody looks
   const auto put = [&](std::uint8_t value) {
     ASSERT_EQ(node.update([&](node::NodeSnapshot& s) {
       s.ev_profiles[kProfile].evs[5].value.bytes[3] = value;

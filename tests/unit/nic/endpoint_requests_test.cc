@@ -149,6 +149,13 @@ TEST_F(PortStatusRequestTest, IsNotMovedByWhatDoesNotRefuseIt) {
   EXPECT_TRUE(requests_.settle(kNow, {.gid = peer_}, answer(id_)));
 }
 
+// A claim that a port is down is confirmed by the id right behind the challenge.
+TEST_F(PortStatusRequestTest, MeetsAChallengeExactly) {
+  const auto behind = id_behind(30'000);
+  ASSERT_TRUE(behind.has_value());
+  EXPECT_EQ(id_behind(static_cast<std::uint16_t>(*behind + 9)), *behind + 10);
+}
+
 TEST_F(PortStatusRequestTest, IsNotLedOnForEver) {
   std::uint16_t believed = 5;
   unsigned moves = 0;
@@ -156,7 +163,7 @@ TEST_F(PortStatusRequestTest, IsNotLedOnForEver) {
     believed = static_cast<std::uint16_t>(*behind + 1);
     ASSERT_LT(++moves, 10U);
   }
-  EXPECT_EQ(moves, 4U);
+  EXPECT_EQ(moves, 6U);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ backend = "wire"
 plane = [{ address = "fd00:1::1/64", wire = "/a", usid_block = "fc00:1::/32" },
          { address = "fd00:2::1/64", wire = "/b", usid_block = "fc00:2::/32" }]
 srv6_route = [{ to = "fd00:1::/64", usids = "1000:8000*4:1001:100" },
-              { to = "fd00:1::2/128", usids = "1000:101" }]
+              { to = "fd00:1::2/128", usids = "1000:101" },
+              { to = "fd00:1::3/128", usids = "1000:8000*6:1002/2:100" }]
 )",
                                                        "f.toml");
   EXPECT_EQ(result.error, "");
@@ -46,6 +47,15 @@ TEST(WireTunnel, AnEntropyValueOfTheFabricNamesItsPath) {
   for (unsigned t1 = 0; t1 < 4; ++t1) {
     EXPECT_EQ(carrier(tunnel, 2, "fd00:1::9", 0x0002'0000 + t1),
               "fc00:2:1000:800" + std::to_string(t1) + ":1001:100::");
+  }
+}
+
+TEST(WireTunnel, AUsidThatFollowsTheChoiceIsItsRemainder) {
+  const WireTunnel tunnel(device());
+  for (unsigned way = 0; way < 6; ++way) {
+    EXPECT_EQ(
+        carrier(tunnel, 1, "fd00:1::3", 0x0001'0000 + way),
+        "fc00:1:1000:800" + std::to_string(way) + ":100" + std::to_string(2 + way % 2) + ":100::");
   }
 }
 

@@ -173,6 +173,7 @@ TEST(Config, AsManyPathsAsTheRoutesHaveChoicesUpTo32) {
   EXPECT_EQ(evs("1000:8000*4:1001", ""), 8U);
   EXPECT_EQ(evs("1000:8000*20:1001", ""), 20U);
   EXPECT_EQ(evs("1000:8000*64:1001", ""), 32U);
+  EXPECT_EQ(evs("1000:8000*20:1004/4:100", ""), 20U) << "one that follows";
   EXPECT_EQ(evs("1000:8000*64:1001", "evs_per_port = 2\n"), 2U) << "asked for";
 }
 
@@ -199,9 +200,9 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
       {head + "directory = \"run\"", "f.toml:2:13: directory must be an absolute path"},
       {head + "directory = \"\"", "f.toml:2:13: directory must be a text in quotes, not empty"},
       {head + "port_rate = \"fast\"",
-       "f.toml:2:13: port_rate must be bits per second from 1M to 10T, as in \"25G\""},
+       R"(f.toml:2:13: port_rate must be bits per second from 1M to 10T, as in "25G" or "25Gb/s")"},
       {head + "port_rate = -1",
-       "f.toml:2:13: port_rate must be bits per second from 1M to 10T, as in \"25G\""},
+       R"(f.toml:2:13: port_rate must be bits per second from 1M to 10T, as in "25G" or "25Gb/s")"},
       {head + "dscp = 1", "f.toml:2:8: dscp must be a table"},
       {head + "dscp = { control = 64 }",
        "f.toml:2:20: control must be a whole number from 0 to 63"},
@@ -209,7 +210,7 @@ TEST(Config, SaysWhereAndWhatIsWrong) {
        "f.toml:2:21: timeout must be a whole number from 1 to 24"},
       {head + "retry = { tries = 9 }",
        "f.toml:2:11: unknown key 'tries'; known are timeout, linear, exponential"},
-      {head + "interfaces = []", "f.toml:2:14: interfaces must be a list, not empty"},
+      {head + "interfaces = []", "f.toml:2:14: interfaces must be a list with at least one entry"},
       {head + "interfaces = [\"no_such_0\"]", "f.toml:2:15: no interface named no_such_0"},
       {head + "plane = [{ address = \"10.0.0.1\" }]",
        "f.toml:2:10: address needs a prefix length, as in \"10.0.1.5/24\""},
@@ -260,6 +261,12 @@ TEST(Config, SaysWhatIsWrongWithSrv6Routes) {
       {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2/128\", usids = \"1000\" }]",
        "f.toml:4:1: srv6_route needs a usid_block in every plane"},
       {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2/128\", usids = \"1*2:3*2\" }]",
+       "f.toml:4:45: usids must be up to six in hexadecimal, one of them with *CHOICES, as in "
+       "\"1000:8000*4:1001:100\""},
+      {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2/128\", usids = \"1*6:3/4\" }]",
+       "f.toml:4:45: usids must be up to six in hexadecimal, one of them with *CHOICES, as in "
+       "\"1000:8000*4:1001:100\""},
+      {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2/128\", usids = \"3/2:1*6\" }]",
        "f.toml:4:45: usids must be up to six in hexadecimal, one of them with *CHOICES, as in "
        "\"1000:8000*4:1001:100\""},
       {wire_head + "wire = \"/b\" }]\nsrv6_route = [{ to = \"fd00::2\", usids = \"1\" }]",

@@ -34,6 +34,10 @@ NodeSnapshot sample() {
   state.cc_profiles[9] = {.state = ProfileState::kOffline,
                           .cc = {.algorithm = core::CcAlgorithm::kNone},
                           .trimming = Trimming::kOn};
+  state.drained["plane:1"] = {.by = DrainedBy::kWatch, .exclusions = {{.port = PortId{2}}}};
+  state.drained["t0:0/t1:2/plane:0"].exclusions = {
+      {.port = PortId{1}, .hop_count = 2, .hops = {wire::Usid{0x1000}, wire::Usid{0x8002}}},
+      {.port = PortId{1}, .hop_count = 2, .hops = {wire::Usid{0x8002}, wire::Usid{0x1000}}}};
   return state;
 }
 
@@ -66,7 +70,57 @@ TEST(NodeStateCodec, ReadsWhatItWrote) {
   EXPECT_EQ(back.value().ports_enabled, state.ports_enabled);
   EXPECT_EQ(back.value().formats, state.formats);
   EXPECT_EQ(back.value().ev_profiles, state.ev_profiles);
+  EXPECT_EQ(back.value().drained, state.drained);
   EXPECT_EQ(encode_state(back.value()).value(), file.value());
+}
+
+// Older versions go on reading what they know.
+TEST(NodeStateCodec, WithoutDrainedPartsTheFileIsOfTheFirstSchema) {
+  NodeSnapshot state = sample();
+  EXPECT_EQ(encode_state(state).value()[11], std::byte{2});
+  state.drained.begin()->second.exclusions.assign(33, {.port = PortId{1}});
+  EXPECT_EQ(encode_state(state).value()[11], std::byte{kStateSchema});
+  ASSERT_TRUE(decode_state(encode_state(state).value()).ok());
+  state.drained.clear();
+  const Bytes file = encode_state(state).value();
+  EXPECT_EQ(file[11], std::byte{1});
+  ASSERT_TRUE(decode_state(file).ok());
+  EXPECT_EQ(encode_state(decode_state(file).value()).value(), file);
+}
+
+TEST(NodeStateCodec, RefusesPartsThatNoControllerNames) {
+  for (const std::string& name : {std::string(), std::string("a b"), std::string("a\n"),
+                                  std::string(kMaxPartName + 1, 'x')}) {
+    NodeSnapshot state = sample();
+    state.drained[name] = {};
+    EXPECT_FALSE(encode_state(state).ok()) << name;
+  }
+  NodeSnapshot state = sample();
+  state.drained["x"].exclusions.resize(kMaxExclusions + 1);
+  EXPECT_FALSE(encode_state(state).ok());
+  state.drained.clear();
+  for (std::size_t i = 0; i <= kMaxDrainedParts; ++i)
+    state.drained["x" + std::to_string(i)] = {};
+  EXPECT_FALSE(encode_state(state).ok());
+}
+
+TEST(PathExclusion, IsAWayOverThesePlacesInThisOrder) {
+  const std::vector<wire::Usid> way{wire::Usid{1}, wire::Usid{2}, wire::Usid{3}};
+  const auto hits = [&](std::uint8_t count, unsigned one, unsigned other, unsigned port = 1) {
+    return excludes({.port = PortId{1},
+                     .hop_count = count,
+                     .hops = {wire::Usid{static_cast<std::uint16_t>(one)},
+                              wire::Usid{static_cast<std::uint16_t>(other)}}},
+                    PortId{static_cast<std::uint8_t>(port)}, way);
+  };
+  EXPECT_TRUE(hits(0, 0, 0));
+  EXPECT_FALSE(hits(0, 0, 0, 2));
+  EXPECT_TRUE(hits(1, 3, 0));
+  EXPECT_FALSE(hits(1, 4, 0));
+  EXPECT_TRUE(hits(2, 2, 3));
+  EXPECT_FALSE(hits(2, 3, 2));
+  EXPECT_FALSE(hits(2, 1, 3));
+  EXPECT_FALSE(hits(1, 3, 0, 2));
 }
 
 TEST(NodeStateCodec, TheLargestStateFitsTheLimitOfTheFile) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
+#include <vector>
 
 #include "node/node_state.h"
 #include "unit/node/node_state_support.h"
@@ -121,6 +123,18 @@ TEST_F(NodeStateEvents, AListenerHoldsAsManyAsItAskedForAndKnowsWhatItLost) {
     ASSERT_TRUE(listener->next(one));
     EXPECT_EQ(one.lost_before, 0U) << "each loss is told once";
   }
+}
+
+TEST_F(NodeStateEvents, AHundredListenersAllHear) {
+  std::vector<std::unique_ptr<NodeState::Listener>> listeners;
+  for (int i = 0; i < 100; ++i) {
+    listeners.push_back(state_->listen(1));
+    ASSERT_NE(listeners.back(), nullptr);
+  }
+  state_->send_event(event(7));
+  NodeEvEvent one;
+  for (const auto& listener : listeners)
+    EXPECT_TRUE(listener->next(one));
 }
 
 TEST_F(NodeStateEvents, WhatASenderLostBeforeItsFirstEventCountsToo) {

@@ -258,5 +258,51 @@ TEST_F(NodeStateProcesses, ForeignThingsAmongTheUsersDoNoHarm) {
   EXPECT_TRUE(std::filesystem::exists(users + "/unrelated"));
 }
 
+TEST_F(NodeStateProcesses, FollowersAreThoseThatLive) {
+  EXPECT_TRUE(state_->followers().empty());
+  state_->note_applied(1, 0);
+  state_->note_applied(7, 2);
+  {
+    const Ready ready;
+    ChildProcess other([&] {
+      const auto theirs = open_state(directory_.path());
+      theirs->note_applied(3, 0);
+      return ready.tell_and_stay();
+    });
+    ASSERT_TRUE(ready.await());
+    auto all = state_->followers();
+    ASSERT_EQ(all.size(), 2u);
+    if (all[0].version == 7) std::swap(all[0], all[1]);
+    EXPECT_EQ(all[0].version, 3u);
+    EXPECT_EQ(all[1].version, 7u);
+    EXPECT_EQ(all[1].stranded, 2u);
+    EXPECT_EQ(all[1].process, static_cast<std::uint64_t>(getpid()));
+    EXPECT_NE(all[0].process, all[1].process);
+  }
+  EXPECT_EQ(state_->followers().size(), 1u);
+}
+
+TEST_F(NodeStateProcesses, FilesOfFollowersThatDiedGoWithTheNextOne) {
+  const std::string left = (directory_ / "users") + "/follows-dead";
+  std::ofstream(left) << "x";
+  state_->note_applied(1, 0);
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+TEST_F(NodeStateProcesses, AFollowerThatSaysNothingWholeFollowsNothing) {
+  const Ready ready;
+  ChildProcess liar([&] {
+    const std::string path = (directory_ / "users") + "/follows-liar";
+    std::ofstream(path) << std::string(32, 'x');
+    const int fd = open(path.c_str(), O_RDWR);
+    if (flock(fd, LOCK_EX) != 0) return 1;
+    return ready.tell_and_stay();
+  });
+  ASSERT_TRUE(ready.await());
+  const auto all = state_->followers();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].version, 0u);
+}
+
 }  // namespace
 }  // namespace mrc::node

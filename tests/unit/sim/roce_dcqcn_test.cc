@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "fabric/input_error.h"
+
 namespace mrc::sim {
 namespace {
 
@@ -207,6 +211,28 @@ TEST(DcqcnRate, CatchingUpAtOnceEqualsManySmallSteps) {
   EXPECT_EQ(at_once.rate_bps(), in_steps.rate_bps());
   EXPECT_EQ(at_once.target_bps(), in_steps.target_bps());
   EXPECT_EQ(at_once.alpha(), in_steps.alpha());
+}
+
+TEST(DcqcnParameters, OfANicCutAndRiseAsItsDefaultsSay) {
+  const DcqcnParameters p = DcqcnParameters::named("nic").scaled_to(kLine);
+  EXPECT_EQ(p.additive_bps, 5'000'000u);  // whatever the line
+  DcqcnRate rate(p);
+  rate.on_cnp(0);
+  EXPECT_EQ(rate.rate_bps(), kLine / 2);  // alpha begins with 1
+  // One stage of fast recovery by the timer, after 300 us; then 5 Mb/s more of the target each.
+  rate.advance(300 * kUs);
+  EXPECT_EQ(rate.target_bps(), kLine);
+  EXPECT_EQ(rate.rate_bps(), kLine * 3 / 4);
+  EXPECT_NEAR(rate.alpha(), std::pow(1019.0 / 1024, 300), 1e-9);
+  // Bytes make stages, too: one each 32 kB.
+  rate.on_sent(301 * kUs, 32'767);
+  EXPECT_EQ(rate.rate_bps(), kLine * 7 / 8);
+}
+
+TEST(DcqcnParameters, HaveNames) {
+  EXPECT_TRUE(DcqcnParameters::named("paper").clamp_target);
+  EXPECT_EQ(DcqcnParameters::named("tuned").alpha_period_ps, DcqcnParameters{}.alpha_period_ps);
+  EXPECT_THROW(DcqcnParameters::named("best"), fabric::InputError);
 }
 
 }  // namespace

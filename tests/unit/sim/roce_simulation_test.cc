@@ -266,6 +266,46 @@ TEST(RoceSimulation, AQueuePairUsesOnePlane) {
   EXPECT_GT(one.times_us[0], 160);
 }
 
+// Eight uplinks and eight hosts in a rack: parts on paths that the sender hands out in turn load
+// all uplinks alike, so that the rack sends at the rate of its ports; hashed ones collide.
+TEST(SplitTransport, GivesEachUplinkOfARackTheSameLoad) {
+  SimConfig config = roce("permutation", 2'000'000);
+  config.roce.split_paths = 8;
+  config.workload.connections = 8;
+  const Outcome hashed = run(config);
+  config.transport = Transport::kSplit;
+  const Outcome split = run(config);
+  ASSERT_TRUE(split.result.complete && hashed.result.complete);
+  EXPECT_LT(split.times_us.back(), 0.85 * hashed.times_us.back());
+  const double line_us = 2e6 * (4'178.0 / 4'096) * 8 / 400e3;
+  EXPECT_LT(split.times_us.back(), 1.35 * line_us);
+}
+
+TEST(SplitTransport, KeepsAPartOnItsPathThroughAFault) {
+  SimConfig config = roce("pair", 4'000'000);
+  config.transport = Transport::kSplit;
+  config.workload.connections = 8;
+  config.faults = {"t0:0/t1:0/plane:0 down @10us"};
+  const Outcome out = run(config);
+  // One part loses its packets, another its answers, which have a path of their own.
+  EXPECT_EQ(out.result.completed, 6u);
+  EXPECT_EQ(out.result.failed, 2u);
+}
+
+TEST(SplitTransport, UsesAllPlanes) {
+  SimConfig config = roce("pair", 4'000'000);
+  config.topology.planes = 4;
+  config.transport = Transport::kSplit;
+  config.workload.connections = 4;
+  const Outcome out = run(config);
+  for (unsigned plane = 0; plane < 4; ++plane) {
+    std::uint64_t bytes = 0;
+    for (std::size_t bin = 0; bin < out.result.series.bins(); ++bin)
+      bytes += out.result.series.bytes(plane, bin);
+    EXPECT_EQ(bytes, 1'000'000u) << plane;
+  }
+}
+
 TEST(RoceSimulation, SameSeedSameTrace) {
   SimConfig config = roce("permutation", 500'000);
   config.loss = 0.001;

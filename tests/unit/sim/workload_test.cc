@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Workload, EveryWorkload,
 
 TEST(Workload, NamesAllGenerators) {
   const std::vector<std::string> names = workload_names();
-  EXPECT_EQ(names.size(), 10u);
+  EXPECT_EQ(names.size(), 13u);
   EXPECT_EQ(why_not(spec_of("gossip"), fabric_of(8)).find("workload: 'gossip' is unknown; there "),
             0u);
 }
@@ -369,6 +369,14 @@ TEST_F(FlowFile, EveryLineIsAFlow) {
   EXPECT_EQ(workload.tasks[2].connection, 7u);
   EXPECT_EQ(workload.tasks[3].connection, 2u);
   EXPECT_EQ(workload.tasks[3].delay, 0);
+}
+
+TEST_F(FlowFile, TheColumnsMayBeNamedOnceBelowAComment) {
+  EXPECT_EQ(make_workload(write("# flows\n\nsource,destination,bytes\n0,1,10\n"), fabric_of(8))
+                .tasks.size(),
+            1u);
+  EXPECT_EQ(complaint("source,destination,bytes\nsource,destination,bytes\n"),
+            ":2: source 'source' is not a whole number from 0 to 7");
 }
 
 TEST_F(FlowFile, ConnectionsSplitFlowsThatNameNone) {

@@ -36,7 +36,8 @@ std::uint32_t plain_crc32(std::span<const std::byte> bytes, std::uint32_t start)
 }
 
 constexpr CrcMethod kAllMethods[] = {CrcMethod::kTable, CrcMethod::kArmCrc,
-                                     CrcMethod::kArmCrcFolded, CrcMethod::kX86Folded};
+                                     CrcMethod::kArmCrcFolded, CrcMethod::kX86Folded,
+                                     CrcMethod::kX86Wide};
 
 TEST(Crc32, TheReferenceGivesTheKnownCheckValue) {
   const Bytes digits = hex("313233343536373839");

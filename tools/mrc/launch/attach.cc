@@ -1,11 +1,15 @@
 #include "launch/attach.h"
 
+#include <cstdio>
 #include <stdexcept>
 
 namespace mrc::tool::lab_tool {
 
 void attach(const lab::Directory& directory, lab::ControlClient& client) {
   const lab::Directory::State state = directory.state();
+  client.when_slow([name = directory.name()] {
+    std::fprintf(stderr, "lab '%s' is slow to answer; waiting\n", name.c_str());
+  });
   if (state == lab::Directory::State::kUp && client.connect(directory.control_path())) return;
   const std::string name = "lab '" + directory.name() + "'";
   if (state == lab::Directory::State::kUp)

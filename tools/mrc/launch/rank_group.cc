@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +25,7 @@
 #include "lab/net_namespace.h"
 #include "lab/netns_plan.h"
 #include "launch/attach.h"
+#include "launch/child_process.h"
 #include "os/kernel_random.h"
 
 namespace mrc::tool {
@@ -33,19 +34,6 @@ namespace {
 constexpr std::size_t kMaxLineBytes = 1 << 20;
 constexpr std::size_t kMaxErrorBytes = 16'384;
 constexpr int kSignalBase = 128;
-
-struct Pipe {
-  os::Descriptor read;
-  os::Descriptor write;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends = {};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    throw Failure(fmt::format("no pipe: {}", std::strerror(errno)));
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  return {os::Descriptor(ends[0]), os::Descriptor(ends[1])};
-}
 
 // The life of a rank's parent: `mrc lab exec` in a process of its own.
 [[noreturn]] void be_rank(const lab::Directory& directory, unsigned host,
@@ -61,17 +49,6 @@ Pipe make_pipe() {
   }
   std::fflush(nullptr);
   ::_exit(code);
-}
-
-// What can be read now, appended to `text`.
-void drain(const os::Descriptor& from, std::string& text) {
-  std::array<char, 4096> part;
-  for (;;) {
-    const ssize_t got = ::read(from.get(), part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return;
-    text.append(part.data(), static_cast<std::size_t>(got));
-  }
 }
 
 // Where the ranks meet: at the host of rank 0, where the others can reach it.
@@ -165,7 +142,7 @@ void RankGroup::signal(int number) {
 }
 
 void RankGroup::read_lines(Rank& rank, unsigned number, const OnLine& on_line) {
-  drain(rank.output, rank.line);
+  take_bytes(rank.output, SIZE_MAX, rank.line);  // bounded below
   std::size_t from = 0;
   for (std::size_t end = 0; (end = rank.line.find('\n', from)) != std::string::npos;
        from = end + 1) {
@@ -175,10 +152,7 @@ void RankGroup::read_lines(Rank& rank, unsigned number, const OnLine& on_line) {
   if (rank.line.size() > kMaxLineBytes) rank.line.clear();
 }
 
-void RankGroup::read_errors(Rank& rank) {
-  drain(rank.errors, rank.words);
-  if (rank.words.size() > kMaxErrorBytes) rank.words.resize(kMaxErrorBytes);
-}
+void RankGroup::read_errors(Rank& rank) { take_bytes(rank.errors, kMaxErrorBytes, rank.words); }
 
 void RankGroup::take_end(unsigned number, const OnLine& on_line) {
   Rank& rank = ranks_[number];

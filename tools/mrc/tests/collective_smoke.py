@@ -63,6 +63,11 @@ class Collectives(programs.ToolTest):
         self.measured("allreduce", 3, "-b", "4", "-e", "4444", "-f", "11", "-n", "2",
                       "--chunk", "64", "--slots", "2", "--verify-all")
 
+    def test_sizes_that_become_one_are_measured_once(self):
+        report = self.measured("alltoall", 4, "-b", "4", "-e", "64", "-n", "1")
+        sizes = [row["size_bytes"] for row in report["results"]]
+        self.assertEqual(sizes, sorted(set(sizes)))
+
     def test_a_table_for_people(self):
         answers = self.results(self.ranks("allgather", 2, "-b", "1K", "-e", "1K", "-n", "1"))
         head = answers[0][0].splitlines()[1].split()
@@ -123,6 +128,14 @@ class Collectives(programs.ToolTest):
         _, err = process.communicate(timeout=WAIT_S)
         self.assertEqual(process.returncode, 4, err)
         self.assertIn("rank 1 is missing", err)
+
+    def test_a_wait_of_two_seconds_is_told(self):
+        """Before any device is open, at both ends."""
+        for rank, awaited in (("0", "waiting for rank 1"), ("1", "waiting for rank 0")):
+            process = self.start("allreduce", "--rank", rank, "--ranks", "2", "--root",
+                                 f"127.0.0.1:{free_tcp_port()}", "--timeout", "6")
+            self.assertIn(awaited, process.stderr.readline())
+            programs.end(process)
 
     def test_mixed_security_ends_all_ranks(self):
         key = pathlib.Path(self.folder) / "key"

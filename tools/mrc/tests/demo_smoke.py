@@ -7,14 +7,17 @@ Usage: demo_smoke.py <mrc> [unittest arguments]
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "support"))
 
-import programs  # noqa: E402  (found through the line above)
+import pages  # noqa: E402  (found through the line above)
+import programs  # noqa: E402
 
 WAIT_S = 400
+DOWN = 5  # of the states of a lane, docs/view.md
 SHORT = ["demo", "--hosts", "4", "--planes", "2", "--fault-seconds", "0.4"]
 
 
@@ -66,8 +69,68 @@ class Demo(programs.ToolTest):
         out, err = process.communicate(timeout=WAIT_S)
         self.assertEqual((process.returncode, err), (0, ""), out)
         self.assertIn("PASSED", out)
+        rows = [line for line in out.splitlines() if " %  " in line]
+        self.assertEqual(len(rows), 3, out)
+        for row in rows:
+            self.assertRegex(row, r"\d+ %  +\d+\.\d s  +(> )?\d+\.\d s$")
+        self.assertIn("Bytes and interruptions are judged, times are not.", out)
         self.assertIn("bit by bit as in the run without faults", out)
         self.assertNotIn("\033", out)
+
+    def address_of(self, process):
+        beginning = "page in the browser: "
+        for line in process.stdout:
+            if line.startswith(beginning):
+                address = line.removeprefix(beginning).strip()
+                if address.startswith("none, "):
+                    self.skipTest(address)
+                return address
+        return self.fail("no line tells the address of the page")
+
+    def without_browsers(self):
+        """Whatever would open a page leaves a trace instead; returns where."""
+        trace = pathlib.Path(f"{self.folder}-opened")
+        self.addCleanup(trace.unlink, missing_ok=True)
+        programs_of_ours = pathlib.Path(self.folder, "bin")
+        programs_of_ours.mkdir()
+        self.addCleanup(shutil.rmtree, programs_of_ours, ignore_errors=True)
+        for name in ("xdg-open", "sensible-browser", "x-www-browser", "chromium", "firefox"):
+            opener = programs_of_ours / name
+            opener.write_text(f"#!/bin/sh\necho {name} >> {trace}\n", encoding="ascii")
+            opener.chmod(0o755)
+        self.environment |= {"PATH": f"{programs_of_ours}:{self.environment['PATH']}",
+                             "BROWSER": str(programs_of_ours / "xdg-open")}
+        return trace
+
+    def test_the_page_shows_its_lab_and_nobody_opens_it(self):
+        opened = self.without_browsers()
+        process = self.start(*SHORT, "--no-compare")
+        url = self.address_of(process)
+        stream = pages.Stream(url)
+        self.addCleanup(stream.close)
+        header = stream.value()
+        self.assertEqual((header["source"], header["title"][:8]), ("lab", "lab demo"))
+        hosts, planes = header["geometry"]["rows"][0]["count"], header["geometry"]["planes"]
+        self.assertEqual((hosts, planes), (4, 2))
+        busy, broken = 0, 0
+        while not (busy and broken):
+            lanes = stream.frame()["l"]
+            busy += sum(lanes[1::4])
+            broken += sum(state == DOWN for state in lanes[3::4])
+        out, err = process.communicate(timeout=WAIT_S)
+        self.assertEqual((process.returncode, err), (0, ""), out)
+        self.assertFalse(opened.exists())
+
+    def test_the_second_lab_is_at_the_same_address(self):
+        process = self.start(*SHORT)
+        first = self.address_of(process)
+        second = self.address_of(process)
+        self.assertEqual(first, second)
+        stream = pages.Stream(second)
+        self.addCleanup(stream.close)
+        self.assertEqual(stream.value()["geometry"]["planes"], 1)
+        process.communicate(timeout=WAIT_S)
+        self.assertEqual(process.returncode, 0)
 
     def test_nothing_is_left_when_it_is_killed_or_interrupted(self):
         for number, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)):
@@ -88,8 +151,11 @@ class Demo(programs.ToolTest):
                 break
         # The second training is under way: of its processes one dies.
         for number in self.processes():
-            with open(f"/proc/{number}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
+            try:
+                with open(f"/proc/{number}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:  # it has ended
+                continue
             if words[0].endswith(b"mrc-training") and words[words.index(b"--rank") + 1] == b"2":
                 os.kill(int(number), signal.SIGKILL)
         out, _ = process.communicate(timeout=WAIT_S)

@@ -19,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "
 import programs  # noqa: E402  (found through the line above)
 from programs import WAIT_S  # noqa: E402
 
+INTERRUPTED = 130  # how `mrc` ends on Ctrl-C, after what was measured until then
+
 
 class Pair(programs.ToolTest):
     """A client and a server on loopback, each in a dialect."""
@@ -34,18 +36,29 @@ class Pair(programs.ToolTest):
         port = str(programs.free_tcp_port())
         process = self.start("perf", "write_bw", "--json", "-p", port, *words,
                              env=self.speak(dialect))
-        programs.eventually(lambda: programs.is_listening(int(port)), "no server")
+        programs.eventually(lambda: programs.is_listening(int(port)) or process.poll() is not None,
+                            "no server")
+        if process.poll() is not None:
+            raise programs.Failed(f"no server: {process.communicate()[1]}")
         return process, port
 
     def client(self, dialect, port, *words):
         return self.start("perf", "write_bw", "--json", "-p", port, *words, "127.0.0.1",
                           env=self.speak(dialect))
 
-    def ended_well(self, process):
+    def ended_well(self, process, status=0):
         output, errors = process.communicate(timeout=WAIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        rows = json.loads(output)["results"]
+        self.assertEqual(process.returncode, status, errors)
+        report = [line for line in output.splitlines() if '"mrc.perf.interval"' not in line]
+        rows = json.loads("\n".join(report))["results"]
         self.assertTrue(rows and all(row["verified"] for row in rows))
+
+    def has_written(self, process):
+        """Waits for an interval of a client with `--report-every` in which messages completed."""
+        while line := process.stdout.readline():
+            if json.loads(line).get("messages"):
+                return
+        raise programs.Failed(f"nothing was written: {process.communicate()[1]}")
 
 
 class Dialect(Pair):
@@ -63,11 +76,18 @@ class Dialect(Pair):
         base = int(self.environment["MRC_PORT"])
         first, first_port = self.server("card")
         second, second_port = self.server("card")
-        clients = [self.client("card", port, "-n", "4000", "-s", "65536", "-q", "4")
-                   for port in (first_port, second_port)]
+        # They write until they are told to end, so all four are there at once.
+        clients = [self.client("card", port, "-D", "600", "-s", "65536", "-q", "4",
+                               "--report-every", "0.05") for port in (first_port, second_port)]
         programs.eventually(lambda: self.udp_ports().get(base, 0) >= 4, "not at one port")
+        # Who is interrupted before its first message is done has nothing to report.
+        for process in clients:
+            self.has_written(process)
         self.assertFalse([p for p in self.udp_ports() if base < p < base + 256])
-        for process in (*clients, first, second):
+        for process in clients:
+            process.send_signal(signal.SIGINT)
+            self.ended_well(process, INTERRUPTED)
+        for process in (first, second):
             self.ended_well(process)
 
     def test_APeerThatIsKilledTakesNobodyWithIt(self):

@@ -141,6 +141,15 @@ class Perf(Tool):
         self.assertGreater(rows[0]["messages"], 0)
         self.assertAlmostEqual(rows[0]["seconds"], 0.5, delta=0.4)
 
+    def test_WhatASenderWaitedForIsExplained(self):
+        rows, client = self.rows("write_bw", "-s", "64K", "-q", "3", "-D", "0.5", "--explain")
+        told = rows[0]["explain"]
+        self.assertGreater(told["looks"], 0)
+        self.assertAlmostEqual(sum(told["waits"].values()), 1, places=6)
+        self.assertGreater(told["packets_sent"], told["retransmitted"])
+        self.assertGreater(told["round_trip_us_max"], 0)
+        self.assertIn("the congestion window is full", client.stderr)
+
     def test_WriteLatencyOfSmallAndLargeMessages(self):
         for size in (1, 64, 4096, 1_000_000):
             rows, _ = self.rows("write_lat", "-s", str(size), "-n", "50")
@@ -167,6 +176,12 @@ class Perf(Tool):
         self.rows("write_bw", "-n", "10", "--out_json_file=" + path)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(json.load(file)["test"], "write_bw")
+
+    def test_AFileThatCannotBeWrittenIsAFailureWithItsReason(self):
+        client, server = self.pair("write_bw", "-n", "10", "--out_json_file=/dev/full")
+        self.assertEqual((client.returncode, server.returncode), (1, 0))
+        self.assertIn("mrc perf write_bw: /dev/full: cannot be written: No space left",
+                      client.stderr)
 
     def test_InterruptedClientShowsWhatItHas(self):
         server = self.start_server("write_bw", "--json")
@@ -274,6 +289,9 @@ class Doctor(Tool):
         self.assertEqual(done.returncode, expected, done.stdout + done.stderr)
         return json.loads(done.stdout)["findings"]
 
+    def by_name(self, *arguments, **options):
+        return {found["what"]: found for found in self.findings(*arguments, **options)}
+
     def test_ThisHostWorks(self):
         findings = self.findings(0)
         self.assertEqual([f for f in findings if f["verdict"] == "broken"], [])
@@ -297,6 +315,19 @@ class Doctor(Tool):
     def test_APeerThatDoesNotAnswerIsBroken(self):
         findings = self.findings(1, "--peer", "127.0.0.77")
         self.assertEqual(sum("no answer" in f["found"] for f in findings), 4)
+
+    def test_AResponderSaysWhatItsDeviceIs(self):
+        self.start("doctor", "--serve", "-p", self.port)
+        programs.eventually(lambda: programs.is_listening(int(self.port)), "no responder")
+        words = ("--peer", "127.0.0.1", "-p", self.port)
+        found = self.by_name(0, *words)
+        self.assertIn("agree", found["mrc0 and 127.0.0.1"]["found"])
+        for port in (1, 2, 3, 4):
+            self.assertIn("pass both ways", found[f"mrc0 port {port} way to 127.0.0.1"]["found"])
+        other = self.by_name(1, *words, variables={"MRC_PORT": str(programs.free_udp_ports())})
+        self.assertIn("UDP port", other["mrc0 and 127.0.0.1"]["found"])
+        fewer = self.by_name(1, *words, variables={"MRC_PLANES": "2"})
+        self.assertIn("2 planes here, 4 at", fewer["mrc0 and 127.0.0.1"]["found"])
 
     def test_APeerMustBeAnAddress(self):
         self.findings(1, "--peer", "bogus")

@@ -10,6 +10,7 @@ import html.parser
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -45,6 +46,16 @@ USAGE_ERRORS = [
     "--bytes 0",
     "--bytes lots",
     "--seed -1",
+    "--seeds 4-2",
+    "--seeds 1,x",
+    "--seeds 1-99999",
+    "--seeds 1-2 --csv out.csv",
+    "--workload parking-lot",
+    "--workload fairness --senders 1",
+    "--workload poisson --load 0",
+    "--workload poisson --sizes absent",
+    "--dcqcn best",
+    "--split-paths 0",
     "--transport tcp",
     "--compare mrc",
     "--loss 1",
@@ -69,8 +80,8 @@ USAGE_ERRORS = [
     "--config unknown_key.toml",
     "--config bad_value.toml",
     "--config broken.toml",
-    "--csv absent/out.csv",
-    "--report .",
+    "--explain 0",
+    "--explain some",
     "--pcap out.pcapng",
     "--pcap-link 't0:0>t1:0/plane:0'",
     "--pcap out.pcapng --pcap-link 't0:9>t1:0/plane:0'",
@@ -79,6 +90,10 @@ USAGE_ERRORS = [
     # Outputs named beside something wrong are not begun.
     "--csv out.csv --report out.html --series series.csv --fail 'moon down @0'",
 ]
+# Outputs that cannot be written are a failure, known before the run.
+UNWRITABLE = {"--csv absent/out.csv": "absent/out.csv: cannot be written: No such file",
+              "--report .": ".: cannot be written: Is a directory",
+              "--csv /dev/null/out.csv": "cannot be written: Not a directory"}
 # Runs that make each of these flags matter.
 INCAST = f"{SMALL} --workload incast --senders 12"
 SWITCHES = {
@@ -92,7 +107,13 @@ SWITCHES = {
     "--topology tiny --workload pair --bytes 2MB --fail 'host:0/plane:0 down @20us'":
         ("--carrier-detect-us 50",),
     SMALL.replace("200kB", "2MB") + " --workload incast --senders 12 --transport rocev2":
-        ("--no-pfc --until 1s", "--cc none", "--roce ack_every=4", "--roce gain=0.1", "--qps 2"),
+        ("--no-pfc --until 1s", "--cc none", "--roce ack_every=4", "--roce gain=0.1", "--qps 2",
+         "--dcqcn nic --until 1s", "--dcqcn paper --until 1s"),
+    f"{SMALL} --transport split": ("--split-paths 2", "--qps 2"),
+    f"{SMALL} --workload parking-lot --crossing 3 --uplink-gbps 100":
+        ("--through-bytes 400kB",),
+    f"{SMALL} --workload fairness --senders 4 --uplink-gbps 100": ("--stagger-us 3",),
+    f"{SMALL} --workload poisson": ("--load 0.1", "--arrivals-us 30"),
     "--bytes 50kB --topology fat-tree-1024 --workload pair": ("--gbps 100",),
 }
 BAD_FILES = {
@@ -153,6 +174,11 @@ def check_usage(tool):
         expect(len(result.stderr.splitlines()) == 1, f"{arguments}: {result.stderr!r}")
         place = PLACES.get(arguments, "")
         expect(place in result.stderr, f"{arguments}: {result.stderr!r} does not say {place}")
+    for arguments, reason in UNWRITABLE.items():
+        result = tool.run(arguments)
+        expect(result.returncode == 1, f"{arguments}: exit status {result.returncode}, not 1")
+        expect(result.stderr.startswith("mrc sim: ") and reason in result.stderr and
+               len(result.stderr.splitlines()) == 1, f"{arguments}: {result.stderr!r}")
     expect(sorted(tool.folder.iterdir()) == before, "a refused run wrote a file")
 
 
@@ -191,6 +217,42 @@ def check_victim_and_steps(tool):
     expect(report["step_us"].keys() == FCT_KEYS, f"step_us {report['step_us']}")
 
 
+def check_seeds(tool):
+    many = tool.json(f"{SMALL} --seeds 3,7-8 --compare mrc,rocev2,split")
+    expect(many["schema"] == "mrc.sim.seeds/1" and many["seeds"] == [3, 7, 8], f"{many['seeds']}")
+    expect([t["transport"] for t in many["transports"]] == ["mrc", "rocev2", "split"],
+           "not all transports")
+    for each in many["transports"]:
+        hashes = [run["trace_hash"] for run in each["runs"]]
+        expect(len(set(hashes)) == 3, f"{each['transport']}: seeds give one run")
+        finish = each["statistics"]["finish_us"]
+        values = [run["finish_us"] for run in each["runs"]]
+        expect(abs(finish["mean"] - sum(values) / 3) < 1e-3, f"mean of {values} is {finish}")
+        expect(finish["worst"] == max(values) and finish["seeds"] == 3, f"worst of {values}")
+        expect(finish["ci95_low"] < finish["mean"] < finish["ci95_high"], f"interval {finish}")
+    one = tool.json(f"{SMALL} --seed 7")
+    expect(many["transports"][0]["runs"][1]["trace_hash"] == one["trace_hash"],
+           "a seed among others is another run")
+    text = tool.run(f"{SMALL} --seeds 1-3").stdout
+    for word in ("mean", "95 % interval", "worst", "ratio_bound", "3 of 3 runs finished"):
+        expect(word in text, f"seeds: no {word!r}")
+
+
+def check_shares(tool):
+    report = tool.json("--hosts 16 --t0 4 --t1 1 --planes 1 --gbps 400 --bytes 4MB "
+                       "--workload fairness --senders 2")
+    fairness = report["fairness"]
+    expect(len(fairness["share"]) == 2 and len(fairness["shares_over_time"]) == 10, f"{fairness}")
+    expect(0.5 <= fairness["jain"] <= 1 and fairness["jain_worst"] <= fairness["jain"] + 1e-9,
+           f"{fairness}")
+    expect(report["ratio_bound"] >= 0.999, f"faster than the bound: {report['ratio_bound']}")
+    load = tool.json(f"{SMALL} --workload poisson --sizes websearch --arrivals-us 30")
+    expect(sum(c["flows"] for c in load["slowdown"].values()) == load["flows"],
+           f"{load['slowdown']}")
+    words = tool.run(f"{SMALL} --workload poisson --sizes websearch --arrivals-us 30").stdout
+    expect("slowdown" in words, "text: no slowdown")
+
+
 def without_costs(report):
     return {key: value for key, value in report.items() if key not in COSTS}
 
@@ -205,6 +267,24 @@ def check_determinism(tool):
                         "--pcap w.pcapng --pcap-link 't0:0/t1:*/plane:0'")
     plain = tool.json(f"{SMALL} --seed 7 --loss 0.01")
     expect(without_costs(watched) == without_costs(plain), "looking changes the run")
+
+
+def check_explain(tool):
+    for transport in ("mrc", "rocev2"):
+        base = f"{SMALL} --seed 7 --loss 0.01 --transport {transport}"
+        explained = tool.json(f"{base} --explain 3")
+        flows = explained.pop("explain")
+        expect(without_costs(explained) == without_costs(tool.json(base)), "explaining changes it")
+        expect(len(flows) == 3, f"{len(flows)} flows explained")
+        for flow in flows:
+            parts = flow["parts_us"]
+            whole = sum(parts.values())
+            expect(abs(whole / flow["us"] - 1) < 1e-4, f"{parts} are not {flow['us']}")
+            expect(flow["packets"] > 0 and parts["sending"] > 0, f"{flow}")
+            expect(sum(flow["copies_not_placed"].values()) >= flow["copies"], f"{flow}")
+    text = tool.run(f"{SMALL} --compare mrc,rocev2 --explain 1").stdout
+    for word in ("mrc: host", "rocev2: host", "sends", "answer", "sent again"):
+        expect(word in text, f"explain: no {word!r}")
 
 
 def check_flags(tool):
@@ -291,6 +371,20 @@ def check_outputs(tool):
     expect(not page.open, f"elements left open: {page.open}")
 
 
+def check_failed_flows_in_the_plot(tool):
+    """The line of a run in which flows failed ends lower than that of one in which none did."""
+    pair = json.loads(tool.run(
+        "--topology tiny --workload permutation --bytes 1MB --compare mrc,rocev2 "
+        "--fail 't0:0/t1:0/plane:0 down @0' --fail 't0:1/t1:1/plane:1 down @0' "
+        "--report failed.html --json").stdout)
+    whole, broken = pair["runs"]
+    expect(whole["failed"] == 0 < broken["failed"], "the wrong flows failed")
+    page = (tool.folder / "failed.html").read_text(encoding="utf-8")
+    lines = re.findall(r'<polyline [^>]*points="([^"]+)"', page)[:2]
+    depths = [float(line.split()[-1].split(",")[1]) for line in lines]  # from the top of the page
+    expect(depths[0] < depths[1], f"the lines of all and of some flows end at {depths}")
+
+
 def check_text(tool):
     result = tool.run(f"{SMALL} {FAULT}")
     expect(result.returncode == 0, f"text: exit status {result.returncode}")
@@ -342,8 +436,9 @@ def main():
     with programs.own_folder() as folder:
         tool = Tool(sys.argv[1], folder)
         for check in (check_usage, check_json, check_faults, check_victim_and_steps,
-                      check_determinism, check_flags, check_config, check_exit_codes,
-                      check_outputs, check_text, check_capture):
+                      check_seeds, check_shares, check_determinism, check_explain, check_flags,
+                      check_config, check_exit_codes, check_outputs,
+                      check_failed_flows_in_the_plot, check_text, check_capture):
             try:
                 check(tool)
             except (KeyError, ValueError, TypeError, IndexError, OSError) as error:

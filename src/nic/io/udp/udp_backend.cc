@@ -18,6 +18,7 @@
 #include "nic/io/udp/udp_neighbours.h"
 #include "nic/io/udp/udp_receive.h"
 #include "nic/io/udp/udp_transmit.h"
+#include "node/plane_address.h"
 #include "os/clock.h"
 #include "os/interfaces.h"
 #include "wire/codec.h"
@@ -49,6 +50,30 @@ unsigned send_sockets_per_plane(const node::DeviceConfig& config) {
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) files = limit.rlim_cur;
   const rlim_t share = std::min<rlim_t>(files / 4, kMaxSendSockets) / planes;
   return static_cast<unsigned>(std::max<rlim_t>(share, 4));
+}
+
+std::uint32_t mtu_of(const std::string& interface) {
+  const std::uint32_t mtu = os::interface_mtu(interface);
+  return mtu == 0 ? kUnknownMtu : mtu;
+}
+
+// Of a packet that fits the interface, behind all headers.
+std::uint32_t room_for_payload(const std::string& interface, bool is_v4, std::size_t seal_bytes) {
+  const std::uint32_t mtu = mtu_of(interface);
+  const std::uint32_t headers =
+      static_cast<std::uint32_t>(is_v4 ? wire::kIpv4HeaderLength : wire::kIpv6HeaderLength) +
+      wire::kUdpHeaderLength + kWriteHeaders + static_cast<std::uint32_t>(seal_bytes);
+  return mtu > headers ? (mtu - headers) / 4 * 4 : 0;
+}
+
+std::string plane_is_missing(const std::string& device, unsigned index,
+                             const node::PlaneConfig& plane) {
+  const char* const kind = plane.address.is_v4 ? "IPv4" : "IPv6";
+  return device + ": port " + std::to_string(index + 1) + ": " +
+         (os::interface_exists(plane.interface)
+              ? "interface " + plane.interface + " has no " + kind + " address"
+              : "there is no interface " + plane.interface) +
+         "; going on without this plane until it comes";
 }
 
 // Where the system keeps the ports for those who have a right, nobody else takes over what is sent
@@ -103,6 +128,7 @@ class UdpBackend final : public Backend {
   bool watch(int descriptor, EpollSource source, unsigned plane);
   void update_links();
   bool update_link(unsigned index, const os::InterfaceList& list);
+  bool take_in(unsigned index, const os::InterfaceAddress& entry);
   void move_plane(unsigned index, const os::InterfaceAddress& to);
   std::string check_addresses() const;
   std::string measure_interfaces();
@@ -239,8 +265,11 @@ std::string UdpBackend::open() {
   if (error.empty()) error = shares_port() ? bind_shared_port() : bind_process_number();
   if (!error.empty()) return error;
   for (unsigned i = 0; i < planes_.size(); ++i) {
-    if (!watch(planes_[i].receive_socket(), EpollSource::kReceive, i))
+    if (!node::has_address(planes_[i].config())) {
+      notices_.push_back(plane_is_missing(config_.name, i, planes_[i].config()));
+    } else if (!watch(planes_[i].receive_socket(), EpollSource::kReceive, i)) {
       return config_.name + ": epoll: " + std::strerror(errno);
+    }
   }
   if (interfaces_.works()) watch(interfaces_.descriptor(), EpollSource::kInterfaces, 0);
   if (shares_port() && !watch(neighbours_.descriptor(), EpollSource::kNeighbours, 0)) {
@@ -286,12 +315,34 @@ bool UdpBackend::update_link(unsigned index, const os::InterfaceList& list) {
   if (entry == nullptr && config.follow_interface) {
     const bool is_v4 = config.address.is_v4;
     entry = choose_address(list, config.interface, is_v4, !is_v4);
-    if (entry != nullptr) move_plane(index, *entry);
+    if (entry != nullptr && !take_in(index, *entry)) return false;
   }
   if (entry == nullptr) return false;
   if (plane.receive_socket() < 0) move_plane(index, *entry);
   plane.set_scope(entry->index);
   return entry->up && plane.receive_socket() >= 0;
+}
+
+// Moves a plane to an address of its interface; false when it comes too late to carry our packets.
+bool UdpBackend::take_in(unsigned index, const os::InterfaceAddress& entry) {
+  const bool is_new = !node::has_address(planes_[index].config());
+  const std::string port = config_.name + ": port " + std::to_string(index + 1) + ": " + entry.name;
+  if (is_new && common_.path_mtu != 0 &&
+      room_for_payload(entry.name, entry.address.is_v4, security_.added_bytes()) <
+          common_.path_mtu) {
+    if (!std::exchange(planes_[index].too_small, true)) {
+      notices_.push_back(port + " has come, but its MTU does not fit packets of " +
+                         std::to_string(common_.path_mtu) + " bytes: not used");
+    }
+    return false;
+  }
+  move_plane(index, entry);
+  if (is_new) {
+    notices_.push_back(port + " has come with " +
+                       std::string(wire::format_address(entry.address).view()) +
+                       ", the plane is in use");
+  }
+  return true;
 }
 
 // The interface has another address now; peers that follow the rule know it by the same host part.
@@ -321,18 +372,13 @@ std::string UdpBackend::measure_interfaces() {
     const os::InterfaceAddress* const entry =
         find_interface(list, config.interface, config.address);
     const std::string name = entry == nullptr ? config.interface : entry->name;
-    std::uint32_t mtu = os::interface_mtu(name);
-    if (mtu == 0) mtu = kUnknownMtu;
-    const std::uint32_t headers =
-        static_cast<std::uint32_t>(config.address.is_v4 ? wire::kIpv4HeaderLength
-                                                        : wire::kIpv6HeaderLength) +
-        wire::kUdpHeaderLength + kWriteHeaders +
-        static_cast<std::uint32_t>(security_.added_bytes());
-    const std::uint32_t fits = mtu > headers ? (mtu - headers) / 4 * 4 : 0;
+    if (!node::has_address(config) && !os::interface_exists(name)) continue;
+    const std::uint32_t fits =
+        room_for_payload(name, config.address.is_v4, security_.added_bytes());
     const std::uint32_t wanted = std::max(config_.path_mtu, core::kMinPathMtu);
     if (fits < wanted) {
       return config_.name + ": packets of " + std::to_string(wanted) + " bytes do not fit " + name +
-             ", whose MTU of " + std::to_string(mtu) + " leaves " + std::to_string(fits);
+             ", whose MTU of " + std::to_string(mtu_of(name)) + " leaves " + std::to_string(fits);
     }
     room = std::min(room, fits);
     const std::uint64_t speed = os::interface_bits_per_second(name);

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "base/prng.h"
+#include "node/plane_address.h"
 
 namespace mrc::nic {
 namespace {
@@ -16,6 +17,10 @@ constexpr unsigned kSubstituteAttempts = 64;
 }  // namespace
 
 int UdpPlane::open(const UdpPlaneOptions& options) {
+  if (!node::has_address(config_)) {
+    options_ = options;
+    return 0;
+  }
   SocketResult result = open_receive_socket(
       os::make_socket_address(config_.address, options.receive_port, scope_), options.shared);
   if (result.error != 0) return result.error;

@@ -39,7 +39,8 @@ class UdpPlane {
 
   explicit UdpPlane(const node::PlaneConfig& config) : config_(config) {}
 
-  // Binds the receive socket. EADDRINUSE: another process has that number.
+  // Binds the receive socket, on a plane that has an address. EADDRINUSE: another process has that
+  // number.
   int open(const UdpPlaneOptions& options);
   // Leaves all sockets and binds them again at a new address, or at the same. Send sockets keep
   // their position; what cannot be bound is left without a socket and refused when used.
@@ -66,6 +67,7 @@ class UdpPlane {
   void set_scope(unsigned interface_index) { scope_ = interface_index; }
 
   bool blocked = false;        // no room in a send buffer
+  bool too_small = false;      // its interface came with too small an MTU, and that is told
   bool segmentation = true;    // the kernel takes many segments in one call
   std::uint32_t overflow = 0;  // last reading of the kernel's count for the receive socket
 

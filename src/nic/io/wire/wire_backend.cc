@@ -54,6 +54,11 @@ wire::MacAddress mac_of(const wire::IpAddress& address, PortId port) {
   return mac;
 }
 
+std::uint32_t send_buffer_bytes(std::uint64_t bits_per_second) {
+  return static_cast<std::uint32_t>(std::clamp(bits_per_second / 8 / kSendBufferPerSecond,
+                                               kMinSendBufferBytes, kMaxSendBufferBytes));
+}
+
 class WireBackend final : public Backend {
  public:
   explicit WireBackend(const node::DeviceConfig& config);
@@ -69,6 +74,8 @@ class WireBackend final : public Backend {
   PortMask free_ports() const override;
   Result<std::uint32_t> prepare_path(PortId port, std::uint32_t entropy) override;
   void keep_paths(std::span<const core::EvEntry> needed) override;
+  std::optional<wire::IpAddress> carrier_of(PortId port, const wire::IpAddress& gid,
+                                            std::uint32_t entropy) const override;
   void send(const Route& route, core::TrafficClass traffic_class, const wire::Packet& packet,
             wire::PayloadPieces payload) override;
   void flush() override;
@@ -88,7 +95,6 @@ class WireBackend final : public Backend {
   std::uint16_t receive_port_number() const {
     return static_cast<std::uint16_t>(config_.udp_port + (shares_port() ? 0 : process_number()));
   }
-  std::uint32_t send_buffer_bytes() const;
   std::string open_cable(unsigned index);
   std::string measure_interfaces();
   wire::FrameHeader header_for(const Route& route, core::TrafficClass traffic_class) const;
@@ -177,11 +183,6 @@ std::string WireBackend::measure_interfaces() {
   return {};
 }
 
-std::uint32_t WireBackend::send_buffer_bytes() const {
-  return static_cast<std::uint32_t>(std::clamp(port_bits_per_second() / 8 / kSendBufferPerSecond,
-                                               kMinSendBufferBytes, kMaxSendBufferBytes));
-}
-
 std::string WireBackend::open_cable(unsigned index) {
   const node::PlaneConfig& plane = config_.planes[index];
   if (plane.wire_path.empty()) {
@@ -197,7 +198,7 @@ std::string WireBackend::open_cable(unsigned index) {
     return error;
   }
   auto cable = std::make_unique<WireUnixCable>();
-  std::string error = cable->open(plane.wire_path, send_buffer_bytes());
+  std::string error = cable->open(plane.wire_path, send_buffer_bytes(port_bits_per_second()));
   if (cable->listener() >= 0) watch(cable->listener(), EPOLLIN, index);
   cables_.push_back(std::move(cable));
   return error;
@@ -274,6 +275,13 @@ void WireBackend::keep_paths(std::span<const core::EvEntry> needed) {
   for (const core::EvEntry& path : needed)
     ports.insert(static_cast<std::uint16_t>(path.entropy & 0xFFFF));
   source_ports_.keep(ports);
+}
+
+std::optional<wire::IpAddress> WireBackend::carrier_of(PortId port, const wire::IpAddress& gid,
+                                                       std::uint32_t entropy) const {
+  wire::IpAddress carrier;
+  if (!tunnel_.find_carrier(port, gid, entropy, carrier)) return std::nullopt;
+  return carrier;
 }
 
 wire::FrameHeader WireBackend::header_for(const Route& route,

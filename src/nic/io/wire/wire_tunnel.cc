@@ -5,6 +5,13 @@
 #include "os/socket_address.h"
 
 namespace mrc::nic {
+namespace {
+
+void add(wire::Usid& usid, unsigned more) {
+  usid = wire::Usid{static_cast<std::uint16_t>(static_cast<unsigned>(usid) + more)};
+}
+
+}  // namespace
 
 WireTunnel::WireTunnel(const node::DeviceConfig& config)
     : routes_(config.srv6_routes), known_(config.planes.size()) {
@@ -46,9 +53,9 @@ bool WireTunnel::find_carrier(PortId port, const wire::IpAddress& gid, std::uint
   const std::size_t index = static_cast<std::size_t>(port) - 1;
   auto usids = last_route_->usids;
   if (last_route_->choices > 1) {
-    wire::Usid& chosen = usids[last_route_->choice_at];
-    chosen = wire::Usid{static_cast<std::uint16_t>(
-        static_cast<unsigned>(chosen) + choice_of(index, entropy, last_route_->choices))};
+    const unsigned choice = choice_of(index, entropy, last_route_->choices);
+    add(usids[last_route_->choice_at], choice);
+    add(usids[last_route_->follower_at], choice % last_route_->followers);
   }
   carrier = wire::build_carrier(blocks_[index], std::span(usids).first(last_route_->count)).value();
   return true;

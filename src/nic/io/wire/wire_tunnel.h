@@ -1,10 +1,11 @@
 // The paths of a device that writes its own SRv6 headers: which carrier a packet to a GID gets on a
 // port, by the routes of its configuration and the entropy of the path.
 //
-// A route is a list of uSIDs in which one may be a choice (the T1). An entropy whose high half is
-// the port and whose low half counts the choices names one of them, as in the EVs of a fabric
-// (docs/fabric.md). Others get the choices in turn, in the order in which paths are prepared, so
-// that as many paths as there are choices use each of them once.
+// A route is a list of uSIDs in which one may be a choice (the T1) and one may follow it (the T0,
+// where there are several cables between the two). An entropy whose high half is the port and whose
+// low half counts the choices names one of them, as in the EVs of a fabric (docs/fabric.md). Others
+// get the choices in turn, in the order in which paths are prepared, so that as many paths as there
+// are choices use each of them once.
 #pragma once
 
 #include <cstdint>

@@ -14,6 +14,7 @@
 #include "controller/profiles.h"
 #include "controller/setup_file.h"
 #include "controller/words.h"
+#include "quantity_option.h"
 
 namespace mrc::tool {
 namespace {
@@ -241,10 +242,10 @@ void CtlCommand::declare_probe(CLI::App* app) {
       ->check(CLI::Range(1U, 1'000'000U));
   probe->add_option("--interval", probe_.interval_s, "Seconds between them")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 3'600.0));
+      ->transform(as_seconds({0, 3'600}));
   probe->add_option("--timeout", probe_.probe.timeout_s, "Seconds to wait for an answer")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 3'600.0));
+      ->transform(as_seconds({0, 3'600}));
   probe->add_option("--ev", probe_.probe.ev, "The path, as PORT:HEX or PORT:ADDRESS[+SEGMENT]");
   probe->add_flag("--json", probe_.json, "Print one JSON object");
   probe->footer("Exit code 4 when an answer is missing.");
@@ -255,7 +256,7 @@ void CtlCommand::declare_watch(CLI::App* app) {
                         [this](const Session& session) { return ctl::watch(session, watch_); });
   watch->add_option("--count", watch_.count, "End after so many (default: no end)");
   watch->add_option("--seconds", watch_.seconds, "End after so long (default: no end)")
-      ->check(CLI::Range(0.0, 1e9));
+      ->transform(as_seconds({.most = 1e6}));
   watch->add_flag("--json", watch_.json, "One JSON object per line");
 }
 

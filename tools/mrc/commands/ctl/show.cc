@@ -2,13 +2,17 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "controller/drain.h"
 #include "controller/profiles.h"
 #include "controller/words.h"
 #include "os/errors.h"
+#include "wire/ev.h"
 
 namespace mrc::tool::ctl {
 namespace {
@@ -42,7 +46,12 @@ Json ports_of(const controller::Session& session) {
   return ports;
 }
 
-Json format_of(const controller::Session& session, std::uint64_t id) {
+struct FormatReading {
+  mrc_ctl_ev_fmt_profile_attr attr{};
+  std::vector<std::uint8_t> widths;
+};
+
+FormatReading read_format(const controller::Session& session, std::uint64_t id) {
   std::vector<mrc_ctl_ev_fmt_field> fields(8 * MRC_CTL_EV_MAX_BYTES);
   mrc_ctl_ev_fmt_profile_attr attr{};
   attr.ev_fmt_op.op = MRC_CTL_EV_FMT_OP_QUERY_FIELDS;
@@ -53,14 +62,56 @@ Json format_of(const controller::Session& session, std::uint64_t id) {
                                                               MRC_CTL_EV_FMT_PROFILE_MODE |
                                                               MRC_CTL_EV_FMT_PROFILE_OP)),
                 fmt::format("EV format {}", id));
-  Json widths = Json::array();
+  FormatReading read{.attr = attr, .widths = {}};
   for (int i = 0; i < attr.ev_fmt_op.fmt_field_count; ++i)
-    widths.push_back(fields[static_cast<std::size_t>(i)].width);
-  return {{"id", id},
-          {"state", controller::profile_state_text(attr.cur_profile_state)},
-          {"mode", controller::format_mode_text(attr.ev_fmt_mode)},
-          {"widths", widths}};
+    read.widths.push_back(static_cast<std::uint8_t>(fields[static_cast<std::size_t>(i)].width));
+  return read;
 }
+
+Json format_of(const controller::Session& session, std::uint64_t id) {
+  const FormatReading format = read_format(session, id);
+  return {{"id", id},
+          {"state", controller::profile_state_text(format.attr.cur_profile_state)},
+          {"mode", controller::format_mode_text(format.attr.ev_fmt_mode)},
+          {"widths", format.widths}};
+}
+
+// What of a profile with fields, whose EVs are compact, stands in packets.
+class Expansion {
+ public:
+  Expansion(const controller::Session& session, std::uint64_t profile, std::uint64_t format) {
+    for (const mrc_ctl_ev_field& field : controller::read_fields(session, profile))
+      fields_.push_back({.width = field.width,
+                         .init_val = field.init_val,
+                         .min_val = field.min_val,
+                         .max_val = field.max_val,
+                         .mask = field.mask});
+    if (fields_.empty()) return;
+    format_ = read_format(session, format);
+    // Another controller may change it between two questions.
+    if (format_.widths.size() < fields_.size()) fields_.clear();
+    srv6_ = format_.attr.ev_fmt_mode == MRC_CTL_EV_FMT_MODE_SRV6;
+  }
+
+  // Nothing where the EV is what stands in the packet.
+  std::string text(const mrc_ctl_ev& ev) const {
+    if (fields_.empty()) return "";
+    wire::EvValue compact;
+    std::copy(std::begin(ev.val), std::end(ev.val), compact.bytes.begin());
+    // The kind says where the bits go, not which they are.
+    const wire::EvFormat format{.kind = wire::EvKind::kSrv6Segment, .widths = format_.widths};
+    const Result<wire::EvValue> expanded = wire::expand_ev(format, fields_, compact);
+    if (!expanded.ok()) return "";
+    mrc_ctl_ev shown = ev;
+    std::copy(expanded.value().bytes.begin(), expanded.value().bytes.end(), std::begin(shown.val));
+    return controller::ev_text(shown, srv6_);
+  }
+
+ private:
+  std::vector<wire::EvField> fields_;
+  FormatReading format_;
+  bool srv6_ = false;
+};
 
 Json fields_of(const controller::Session& session, std::uint64_t id) {
   Json list = Json::array();
@@ -126,6 +177,7 @@ Json describe_ev_profile(const controller::Session& session, std::uint64_t id, b
                   {"events", controller::event_mask_text(attr.ev_event_mask)},
                   {"fields", fields_of(session, id)}};
   const bool srv6 = controller::shows_addresses(session, id);
+  const Expansion expansion(session, id, attr.ev_fmt_profile_id);
   std::map<std::string, unsigned> states;
   Json list = Json::array();
   for (const mrc_ctl_ev_op_entry& entry : controller::read_evs(session, id)) {
@@ -134,6 +186,8 @@ Json describe_ev_profile(const controller::Session& session, std::uint64_t id, b
     ++states[state];
     list.push_back(
         {{"ev", controller::ev_text(entry.ev, srv6)}, {"port", entry.ev.port}, {"state", state}});
+    if (const std::string text = expansion.text(entry.ev); !text.empty())
+      list.back()["in_packets"] = text;
   }
   profile["states"] = states;
   if (evs) profile["evs"] = list;
@@ -141,10 +195,13 @@ Json describe_ev_profile(const controller::Session& session, std::uint64_t id, b
 }
 
 Json describe(const controller::Session& session, bool evs) {
-  Json document = {{"schema", "mrc-ctl-show"},     {"version", 1},
-                   {"device", session.device()},   {"limits", limits_of(session)},
-                   {"ports", ports_of(session)},   {"formats", Json::array()},
-                   {"ev_profiles", Json::array()}, {"cc_profiles", Json::array()}};
+  Json document = {{"schema", "mrc-ctl-show"},    {"version", 1},
+                   {"device", session.device()},  {"limits", limits_of(session)},
+                   {"ports", ports_of(session)},  {"drained", Json::array()},
+                   {"formats", Json::array()},    {"ev_profiles", Json::array()},
+                   {"cc_profiles", Json::array()}};
+  for (const std::string& part : controller::drained_parts(session.directory()))
+    document["drained"].push_back(part);
   for (const std::uint64_t id : session.format_ids())
     document["formats"].push_back(format_of(session, id));
   for (const std::uint64_t id : session.ev_ids())
@@ -167,8 +224,10 @@ void print_ev_profile(const Json& profile) {
   }
   std::size_t position = 0;
   for (const Json& ev : profile["evs"]) {
-    fmt::print("  {:>4}  {:<40} {}\n", position++, ev["ev"].get<std::string>(),
-               ev["state"].get<std::string>());
+    const std::string in_packets =
+        ev.contains("in_packets") ? ", in packets " + ev["in_packets"].get<std::string>() : "";
+    fmt::print("  {:>4}  {:<40} {}{}\n", position++, ev["ev"].get<std::string>(),
+               ev["state"].get<std::string>(), in_packets);
   }
 }
 
@@ -181,6 +240,7 @@ void print_description(const Json& document) {
              limits["cc_profiles"].dump());
   for (const Json& port : document["ports"])
     fmt::print("port {}: {}\n", port["port"].dump(), port["admin_state"].get<std::string>());
+  if (!document["drained"].empty()) fmt::print("drained: {}\n", joined(document["drained"]));
   for (const Json& format : document["formats"]) {
     fmt::print("EV format {}: {}, {}, widths {}\n", format["id"].dump(),
                format["state"].get<std::string>(), format["mode"].get<std::string>(),

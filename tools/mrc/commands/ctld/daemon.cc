@@ -10,10 +10,13 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "controller/event_queue.h"
 #include "os/descriptor.h"
+#include "output_file.h"
 #include "text.h"
 
 namespace mrc::tool::ctld {
@@ -27,10 +30,25 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
+std::string result_path(const std::string& directory) { return directory + "/controller.reload"; }
+
 }  // namespace
 
+ReloadResult last_reload(const std::string& directory) {
+  ReloadResult result;
+  std::ifstream file(result_path(directory));
+  if (!(file >> result.number)) return {};
+  file.get();
+  std::getline(file, result.problem);
+  return result;
+}
+
 Daemon::Daemon(const controller::Session& session, std::string file)
-    : session_(&session), file_(std::move(file)), keeper_(session), log_(session) {
+    : session_(&session),
+      file_(std::move(file)),
+      keeper_(session),
+      log_(session),
+      reloads_(last_reload(session.directory()).number) {
   apply("controls");
 }
 
@@ -41,12 +59,21 @@ void Daemon::apply(const char* what) {
 }
 
 void Daemon::reload() {
+  std::string problem;
   try {
     apply("reloaded");
   } catch (const controller::DeviceChanged& error) {
-    say(error.what());
+    problem = error.what();
   } catch (const std::exception& error) {
-    say(fmt::format("{}; nothing changed", error.what()));
+    problem = fmt::format("{}; nothing changed", error.what());
+  }
+  if (!problem.empty()) say(problem);
+  const std::string path = result_path(session_->directory());
+  try {
+    write_file(path + ".new", [&](std::ostream& out) { out << ++reloads_ << ' ' << problem; });
+    std::filesystem::rename(path + ".new", path);
+  } catch (const std::exception& error) {
+    say(error.what());  // whoever waits will say that nothing was heard
   }
 }
 

@@ -2,6 +2,7 @@
 // told to.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "commands/ctld/event_log.h"
@@ -9,6 +10,13 @@
 #include "controller/setup_keeper.h"
 
 namespace mrc::tool::ctld {
+
+// What the last reload came to: where a Daemon writes it, and whoever asked for it reads it.
+struct ReloadResult {
+  std::uint64_t number = 0;  // of the reload, counted from 1; 0: there was none
+  std::string problem;       // empty: the file was applied
+};
+ReloadResult last_reload(const std::string& directory);
 
 class Daemon {
  public:
@@ -22,6 +30,7 @@ class Daemon {
 
  private:
   void apply(const char* what);
+  // What became of it goes to the log and to whoever waits in await_reload().
   void reload();
   // False: it is time to end.
   bool on_signal(int descriptor);
@@ -30,6 +39,7 @@ class Daemon {
   std::string file_;
   controller::SetupKeeper keeper_;
   EventLog log_;
+  std::uint64_t reloads_;
 };
 
 }  // namespace mrc::tool::ctld

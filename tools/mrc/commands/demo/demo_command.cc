@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "launch/rank_group.h"
 #include "os/interrupt.h"
+#include "quantity_option.h"
 #include "terminal.h"
 
 namespace mrc::tool {
@@ -48,17 +49,20 @@ CLI::App* DemoCommand::declare(CLI::App& program) {
       ->capture_default_str();
   app->add_option("--mbps", options_.mbps,
                   "Rate of a port; lower it where the machine is the limit")
+      ->transform(as_mbps())
       ->check(CLI::Range(1.0, 10'000.0))
       ->capture_default_str();
   app->add_option("--fault-seconds", options_.fault_s,
                   "How long each fault lasts, and how long the network is well after it")
-      ->check(CLI::Range(0.2, 60.0))
+      ->transform(as_seconds({0.2, 60}))
       ->capture_default_str();
   app->add_flag("--compare,!--no-compare", options_.compares,
                 "The same drill with a single-path transport; on by default");
   app->add_flag("--json", options_.json, "Print the verdict as JSON; what happens goes to stderr");
   app->footer(
-      "Needs no privileges and no network. Exit codes: 0 all data right and no job interrupted, 1 "
+      "Prints the address of a page that shows the network while it runs, and opens nothing by\n"
+      "itself. Needs no privileges and no network. Exit codes: 0 all data right and no job "
+      "interrupted, 1 "
       "an\n"
       "interruption, 3 wrong data, 130 Ctrl-C. See docs/lab.md for a lab to break by hand.");
   return app;
@@ -68,11 +72,12 @@ ExitCode DemoCommand::play() {
   const auto start = std::chrono::steady_clock::now();
   demo::Show show(options_.json ? stderr : stdout);
   demo::Verdict verdict;
+  demo::PagePlace place;
   {
     show.chapter(fmt::format("MRC: {} hosts, {} planes of {} T0 + {} T1, {:g} Mb/s per port",
                              options_.hosts, options_.planes, demo::Options::kT0,
                              demo::Options::kT1, options_.mbps));
-    demo::Drill drill(options_, Transport::kMrc, show);
+    demo::Drill drill(options_, Transport::kMrc, show, place);
     verdict.undisturbed = drill.undisturbed_losses();
     verdict.mrc = drill.run();
   }
@@ -81,7 +86,7 @@ ExitCode DemoCommand::play() {
         fmt::format("The same with a single path per connection: one plane, {:g} Mb/s "
                     "per port, one EV",
                     options_.mbps * options_.planes));
-    demo::Drill drill(options_, Transport::kSinglePath, show);
+    demo::Drill drill(options_, Transport::kSinglePath, show, place);
     verdict.single_path = drill.run();
   }
   show.leave_page();

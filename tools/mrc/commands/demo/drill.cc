@@ -56,16 +56,18 @@ struct Drill::Running {
   std::unique_ptr<RankGroup> all_reduces;
 };
 
-Drill::Drill(const Options& options, Transport transport, Show& show)
+Drill::Drill(const Options& options, Transport transport, Show& show, PagePlace& place)
     : options_(options),
       transport_(transport),
       show_(show),
       lab_(lab_name(transport), cluster_options(options, transport)),
+      page_(lab_.directory(), place),
       ring_(ring_of(options.hosts)),
       start_s_(clock_s()),
       goodput_(options.hosts),
       ranks_(options.hosts) {
   result_.transport = transport;
+  show_.address(page_.url().empty() ? "none, " + page_.complaint() : page_.url());
   snapshot_.steps = options.steps();
   snapshot_.plane_full_bits_per_second =
       static_cast<double>(topology_of(options, transport).host_link.bits_per_second) *
@@ -246,6 +248,10 @@ DrillResult Drill::run() {
   while (goodput_.bytes() == 0 && running.all_reduces->running())
     look(running.training.get(), running.all_reduces.get());
   look_until(now_s() + options_.warm_up_s(), running);
+  if (snapshot_.paths_bad > 0) {
+    show_.event(now_s(), fmt::format("{} paths are called bad though nothing is broken yet",
+                                     snapshot_.paths_bad));
+  }
   break_and_mend(running);
   const double end_s = now_s();
   finish(running);

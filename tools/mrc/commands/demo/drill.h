@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "commands/demo/goodput.h"
-#include "commands/demo/lab_process.h"
+#include "commands/demo/live_page.h"
 #include "commands/demo/options.h"
 #include "commands/demo/plan.h"
 #include "commands/demo/show.h"
+#include "launch/lab_process.h"
 #include "launch/lab_status.h"
 #include "launch/rank_group.h"
 
@@ -41,8 +42,8 @@ struct DrillResult {
 
 class Drill {
  public:
-  // Starts the lab.
-  Drill(const Options& options, Transport transport, Show& show);
+  // Starts the lab, and its page at `place`.
+  Drill(const Options& options, Transport transport, Show& show, PagePlace& place);
   ~Drill();
   Drill(const Drill&) = delete;
   Drill& operator=(const Drill&) = delete;
@@ -74,6 +75,7 @@ class Drill {
   Transport transport_;
   Show& show_;
   LabProcess lab_;
+  LivePage page_;
   std::vector<unsigned> ring_;
   double start_s_ = 0;  // of the clock
   Goodput goodput_;

@@ -55,6 +55,11 @@ void Show::chapter(const std::string& title) {
   std::fflush(terminal_.stream());
 }
 
+void Show::address(const std::string& url) {
+  fmt::print(terminal_.stream(), "page in the browser: {}\n", url);
+  std::fflush(terminal_.stream());
+}
+
 void Show::event(double at_s, const std::string& what) {
   std::string line = fmt::format("{:6.1f} s  {}", at_s, what);
   if (!terminal_.is_tty()) {

@@ -33,6 +33,8 @@ class Show {
 
   // A new part of the demo.
   void chapter(const std::string& title);
+  // Where the network of this part is drawn while it runs.
+  void address(const std::string& url);
   // Something happened, `at_s` seconds into the chapter.
   void event(double at_s, const std::string& what);
   // How things stand; drawn as often as people can read it.

@@ -14,7 +14,9 @@ constexpr std::size_t kElementBytes = 4;
 constexpr double kHeldByTheMachine = 0.5;
 
 std::string effect_text(const FaultEffect& effect) {
-  const std::string back = effect.recovered ? fmt::format("{:.1f} s", effect.recovery_s) : "not";
+  // Of one that did not come back it is the time for which that was watched.
+  const std::string back =
+      fmt::format("{}{:.1f} s", effect.recovered ? "" : "> ", effect.recovery_s);
   return fmt::format("{:>5.0f} %  {:>6.1f} s  {:>7}", 100 * effect.worst, effect.stall_s, back);
 }
 
@@ -101,7 +103,9 @@ void print_text(const Verdict& verdict, const Options& options, const Terminal& 
   print_table(verdict, options, out);
   fmt::print(
       "\nworst: lowest goodput of 0.2 s, as a share of before; stall: longest time with next to "
-      "nothing; back:\nuntil it was what the fault leaves (within 30 %). A fault lasts {:g} s.\n\n",
+      "nothing; back:\nuntil it was what the fault leaves (within 30 %); >: it was not, for as "
+      "long as was looked, as may be where\nthe machine is busy. A fault lasts {:g} s. Bytes and "
+      "interruptions are judged, times are not.\n\n",
       options.fault_s);
   const double share = share_of_ports(verdict.mrc, options);
   if (share < kHeldByTheMachine)

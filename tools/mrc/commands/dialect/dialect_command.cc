@@ -10,6 +10,7 @@
 #include "command.h"
 #include "commands/dialect/detection.h"
 #include "failure.h"
+#include "output_file.h"
 #include "wire/dialect.h"
 
 namespace mrc::tool {
@@ -71,10 +72,7 @@ ExitCode DialectCommand::run_detect() const {
   for (const capture::Finding& finding : detection.findings)
     clear &= finding.verdict != capture::Verdict::kContradicted;
   if (!config_.empty() && detection.traffic.mrc > 0) {
-    std::ofstream out(config_);
-    out << dialect::to_config(detection, device_);
-    out.close();
-    if (!out) throw Failure(fmt::format("cannot write {}", config_));
+    write_file(config_, [&](std::ostream& out) { out << dialect::to_config(detection, device_); });
   }
   return clear ? ExitCode::kOk : ExitCode::kWrongData;
 }

@@ -15,7 +15,11 @@
 
 #include "base/types.h"
 #include "commands/doctor/check.h"
+#include "commands/doctor/responder.h"
+#include "device_facts.h"
 #include "nic/device.h"
+#include "node/plane_address.h"
+#include "os/socket_address.h"
 #include "wire/ip_address.h"
 
 namespace mrc::tool::doctor {
@@ -75,8 +79,25 @@ LinkState state_of(const std::string& interface) {
   return state;
 }
 
+Finding mtu_finding(const std::string& what, const std::string& plane, const std::string& interface,
+                    int mtu) {
+  const std::string found = fmt::format("{}, MTU {}", plane, mtu);
+  if (mtu >= kGoodMtu) return {Verdict::kOk, what, found, {}};
+  return {Verdict::kSlow, what, found + ": packets of less than 4 KiB",
+          fmt::format("ip link set dev {} mtu 9000, on switches and peers too", interface)};
+}
+
 Finding plane_finding(const std::string& what, const node::PlaneConfig& plane,
                       std::set<int>& mtus) {
+  if (!node::has_address(plane)) {
+    const bool there = if_nametoindex(plane.interface.c_str()) != 0;
+    if (!there)
+      return {Verdict::kBroken, what, "there is no interface " + plane.interface,
+              "correct MRC_IFACES or the configuration file; `ip link` lists interfaces"};
+    return {Verdict::kBroken, what,
+            "interface " + plane.interface + " has no address of the planes' IP version",
+            "ip addr add ADDRESS/BITS dev " + plane.interface};
+  }
   const std::string address = text_of(plane.address);
   const std::string carrier = carrier_of(plane.address);
   const std::string& name = carrier.empty() ? plane.interface : carrier;
@@ -94,11 +115,64 @@ Finding plane_finding(const std::string& what, const node::PlaneConfig& plane,
   if (!state.running)
     return {Verdict::kBroken, what, carrier + " has no carrier",
             "check the cable and the other end"};
-  const std::string found = fmt::format("{} on {}, MTU {}", address, carrier, state.mtu);
-  if (state.mtu < kGoodMtu)
-    return {Verdict::kSlow, what, found + ": packets of less than 4 KiB",
-            fmt::format("ip link set dev {} mtu 9000, on switches and peers too", carrier)};
-  return {Verdict::kOk, what, found, {}};
+  return mtu_finding(what, fmt::format("{} on {}", address, carrier), carrier, state.mtu);
+}
+
+// Whole frames go over it; addresses of the device are none of the kernel's.
+Finding cable_finding(const std::string& what, const node::DeviceConfig& config,
+                      const node::PlaneConfig& plane, std::set<int>& mtus) {
+  const std::string& name = plane.interface;
+  if (if_nametoindex(name.c_str()) == 0)
+    return {Verdict::kBroken, what, "there is no interface " + name,
+            "correct the configuration file; `ip link` lists interfaces"};
+  const LinkState state = state_of(name);
+  mtus.insert(state.mtu);
+  if (!state.up)
+    return {Verdict::kBroken, what, name + " is down", "ip link set dev " + name + " up"};
+  if (!state.running)
+    return {Verdict::kBroken, what, name + " has no carrier", "check the cable and the other end"};
+  // Made from the peer's GID it is that of no switch, and a route by uSIDs begins at one.
+  if (plane.next_hop_mac == wire::MacAddress{} && !config.srv6_routes.empty())
+    return {Verdict::kBroken, what, name + " has no next_hop_mac: no switch takes its frames",
+            "set next_hop_mac in the configuration file to the MAC address of the switch's port"};
+  return mtu_finding(what, "whole frames over " + name, name, state.mtu);
+}
+
+// As a device is where nobody has named interfaces: all is well there, and no other host exists.
+void check_loopback(const node::DeviceConfig& config, Findings& findings) {
+  if (config.backend != node::BackendKind::kUdp) return;
+  const auto count = static_cast<std::size_t>(std::ranges::count_if(
+      config.planes, [](const node::PlaneConfig& plane) { return is_loopback(plane.address); }));
+  if (count == 0) return;
+  const std::size_t all = config.planes.size();
+  findings.push_back(
+      {Verdict::kSlow, config.name + " interfaces",
+       fmt::format("{} on loopback, where no other host can be reached",
+                   count == all ? "all planes are" : fmt::format("{} of {} planes", count, all)),
+       "name the interfaces: MRC_IFACES=eth1,eth2, or interfaces = [\"eth1\", \"eth2\"] in "
+       "/etc/mrc/mrc.toml"});
+}
+
+// In one network the kernel sends everything by one of the interfaces, whatever address it is from.
+void check_networks(const node::DeviceConfig& config, Findings& findings) {
+  if (config.backend != node::BackendKind::kUdp) return;
+  for (std::size_t i = 0; i < config.planes.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const node::PlaneConfig& a = config.planes[j];
+      const node::PlaneConfig& b = config.planes[i];
+      const unsigned bits = std::min(a.prefix_bits, b.prefix_bits);
+      if (!node::has_address(a) || !node::has_address(b) || os::is_link_local(a.address)) continue;
+      if (a.address.is_v4 != b.address.is_v4 || !os::same_network(a.address, b.address, bits))
+        continue;
+      findings.push_back(
+          {Verdict::kBroken, fmt::format("{} ports {} and {}", config.name, j + 1, i + 1),
+           fmt::format("{} and {} are in one network: the kernel sends both by one interface",
+                       text_of(a.address), text_of(b.address)),
+           "give each plane a network of its own, such as 10.0.1.0/24 and 10.0.2.0/24, on all "
+           "hosts"});
+      break;
+    }
+  }
 }
 
 // Asks for an answer on every plane; a plane without one is broken.
@@ -142,6 +216,10 @@ void check_interfaces(const node::DeviceConfig& config, Findings& findings) {
   unsigned port = 0;
   for (const node::PlaneConfig& plane : config.planes) {
     const std::string what = fmt::format("{} port {}", config.name, ++port);
+    if (config.backend == node::BackendKind::kWire && plane.wire_path.empty()) {
+      findings.push_back(cable_finding(what, config, plane, mtus));
+      continue;
+    }
     if (config.backend == node::BackendKind::kWire) {
       const bool there = access(plane.wire_path.c_str(), W_OK) == 0;
       findings.push_back({there ? Verdict::kOk : Verdict::kBroken, what,
@@ -151,6 +229,8 @@ void check_interfaces(const node::DeviceConfig& config, Findings& findings) {
     }
     findings.push_back(plane_finding(what, plane, mtus));
   }
+  check_networks(config, findings);
+  check_loopback(config, findings);
   if (mtus.size() < 2) return;
   findings.push_back({Verdict::kSlow, config.name + " MTU",
                       fmt::format("planes differ: {} to {}; the smallest counts for all",
@@ -179,14 +259,18 @@ void check_state_directory(const node::DeviceConfig& config, Findings& findings)
   }
 }
 
-void check_device(const node::DeviceConfig& config, const std::string& peer, Findings& findings) {
+bool check_device(const node::DeviceConfig& config, const PeerHost& peer, Findings& findings) {
   std::string error;
   const std::shared_ptr<nic::Device> device = nic::Device::open(config, error);
   if (!device) {
+    const bool port_is_taken =
+        error.find("port") != std::string::npos && config.backend == node::BackendKind::kUdp;
     findings.push_back(
         {Verdict::kBroken, config.name, error,
-         fmt::format("if UDP port {} is taken by something else, set MRC_PORT", config.udp_port)});
-    return;
+         port_is_taken ? fmt::format("if something else has UDP port {}, set MRC_PORT on all hosts",
+                                     config.udp_port)
+                       : "see what the line says; `mrc info` shows the device"});
+    return false;
   }
   const unsigned process = device->report().process;
   findings.push_back({Verdict::kOk,
@@ -194,13 +278,22 @@ void check_device(const node::DeviceConfig& config, const std::string& peer, Fin
                       fmt::format("opens; UDP port {}, process number {}, payload up to {} bytes",
                                   config.udp_port + process, process, device->path_mtu()),
                       {}});
-  const Result<wire::IpAddress> target = wire::parse_address(peer);
-  if (!peer.empty() && !target.ok()) {
-    findings.push_back({Verdict::kBroken, "--peer", peer + " is no IP address",
-                        "give the peer's GID as mrc info shows it there"});
-    return;
+  if (peer.host.empty()) {
+    probe_planes(*device, device->gid(), findings);
+    return false;
   }
-  probe_planes(*device, peer.empty() ? device->gid() : target.value(), findings);
+  std::string told;
+  if (peer.must_answer || config.backend == node::BackendKind::kUdp)
+    told = ask_responder(config, peer, device->path_mtu(), findings);
+  if (told.empty() && peer.must_answer) return false;
+  const Result<wire::IpAddress> target = wire::parse_address(told.empty() ? peer.host : told);
+  if (target.ok()) {
+    probe_planes(*device, target.value(), findings);
+  } else {
+    findings.push_back({Verdict::kBroken, "--peer", peer.host + " is no IP address",
+                        "run `mrc doctor --serve` there, or give its GID as mrc info shows it"});
+  }
+  return !told.empty();
 }
 
 }  // namespace mrc::tool::doctor

@@ -5,11 +5,18 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "command.h"
 #include "commands/doctor/check.h"
+#include "commands/doctor/responder.h"
+#include "device_facts.h"
+#include "fabric/input_error.h"
+#include "failure.h"
 #include "node/config.h"
+#include "os/interrupt.h"
+#include "quantity_option.h"
 #include "terminal.h"
 
 namespace mrc::tool {
@@ -25,48 +32,29 @@ class DoctorCommand final : public Command {
   ExitCode run() override;
 
  private:
-  Findings examine() const;
+  ExitCode serve() const;
 
-  std::string peer_;
+  doctor::PeerHost peer_{.port = doctor::kResponderPort};
+  std::string device_;
+  bool serve_ = false;
   bool json_ = false;
 };
 
 CLI::App* DoctorCommand::declare(CLI::App& program) {
   CLI::App* app = program.add_subcommand("doctor", "Say what is slow or broken on this host");
-  app->add_option("--peer", peer_, "Probe this host (its GID) on every plane instead of ourselves")
-      ->type_name("GID");
+  app->add_option("--peer", peer_.host,
+                  "Look at the ways to this host instead of to ourselves; best with --serve there")
+      ->type_name("HOST");
+  app->add_flag("--serve", serve_, "Be the other end of --peer, until Ctrl-C");
+  app->add_option("-d,--device", device_, "With --serve: which device (the first)");
+  app->add_option("-p,--port", peer_.port, "TCP port at which --serve answers")
+      ->check(as_port())
+      ->capture_default_str();
   app->add_flag("--json", json_, "Print one JSON object");
-  app->footer("Each line is ok, slow or broken. Exit code 1 when something is broken.");
+  app->footer(
+      "Each line is ok, slow or broken. Exit code 1 when something is broken.\n"
+      "Between two hosts: mrc doctor --serve on one, mrc doctor --peer HOST on the other.");
   return app;
-}
-
-Findings DoctorCommand::examine() const {
-  Findings findings;
-  const node::ConfigResult config = node::load_config();
-  if (config.error.empty()) {
-    findings.push_back(
-        {Verdict::kOk,
-         "configuration",
-         fmt::format("{} device{}", config.devices.size(), config.devices.size() == 1 ? "" : "s"),
-         {}});
-  } else {
-    findings.push_back({Verdict::kBroken, "configuration", config.error,
-                        "correct it; docs/configuration.md lists what may be set"});
-  }
-  doctor::check_environment(findings);
-  for (const node::DeviceConfig& device : config.devices) {
-    doctor::check_interfaces(device, findings);
-    doctor::check_state_directory(device, findings);
-    doctor::check_device(device, peer_, findings);
-  }
-  doctor::check_socket_buffers(findings);
-  doctor::check_segmentation(findings);
-  doctor::check_netlink(findings);
-  doctor::check_limits(findings);
-  doctor::check_processors(findings);
-  doctor::check_libraries(findings);
-  doctor::check_real_devices(findings);
-  return findings;
 }
 
 void print_text(const Findings& findings) {
@@ -85,19 +73,30 @@ void print_text(const Findings& findings) {
 }
 
 void print_json(const Findings& findings) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings)
-    list.push_back({{"verdict", doctor::name_of(finding.verdict)},
-                    {"what", finding.what},
-                    {"found", finding.found},
-                    {"fix", finding.fix}});
   const nlohmann::ordered_json document = {
-      {"schema", "mrc.doctor"}, {"version", 1}, {"findings", list}};
+      {"schema", "mrc.doctor"}, {"version", 1}, {"findings", doctor::to_json(findings)}};
   fmt::print("{}\n", document.dump(2));
 }
 
+ExitCode DoctorCommand::serve() const {
+  const std::optional<node::DeviceConfig> config = own_config(device_);
+  if (!config) {
+    const std::string error = node::load_config().error;
+    throw fabric::InputError(error.empty() ? "there is no device " + device_ : error);
+  }
+  const os::Interrupt interrupt;
+  try {
+    doctor::serve(*config, peer_.port);
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "mrc doctor: {}\n", failure.what());
+    return exit_code_of(failure);
+  }
+  return ExitCode::kOk;
+}
+
 ExitCode DoctorCommand::run() {
-  const Findings findings = examine();
+  if (serve_) return serve();
+  const Findings findings = doctor::examine(peer_).findings;
   if (json_) {
     print_json(findings);
   } else {

@@ -6,13 +6,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <thread>
 
+#include "base/one_line.h"
 #include "commands/doctor/check.h"
 #include "commands/info/environment.h"
 
@@ -70,19 +74,13 @@ std::string limit_text(rlim_t limit) {
   return limit == RLIM_INFINITY ? "unlimited" : fmt::format("{}", limit);
 }
 
-}  // namespace
-
-const char* name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kOk:
-      return "ok";
-    case Verdict::kSlow:
-      return "slow";
-    case Verdict::kBroken:
-      return "broken";
-  }
-  return "";
+// Programs take what they do not know for "warn", and nobody hears of it.
+bool is_log_level(std::string_view value) {
+  constexpr std::array<std::string_view, 5> kLevels = {"off", "error", "warn", "info", "debug"};
+  return std::ranges::find(kLevels, value) != kLevels.end();
 }
+
+}  // namespace
 
 std::string read_line(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
@@ -102,6 +100,10 @@ void check_environment(Findings& findings) {
                           variable.meant.empty() ? "unset it (mrc info --env lists what exists)"
                                                  : "did you mean " + variable.meant + "?"});
     } else {
+      if (variable.name == "MRC_LOG_LEVEL" && !is_log_level(variable.value))
+        findings.push_back({Verdict::kBroken, variable.name,
+                            "'" + one_line(variable.value) + "' is no level of messages",
+                            "set it to off, error, warn, info or debug"});
       set += (set.empty() ? "" : ", ") + variable.name + "=" + variable.value;
     }
   }

@@ -2,8 +2,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
@@ -12,6 +10,8 @@
 #include "commands/fabric/show.h"
 #include "fabric/export.h"
 #include "fabric/input_error.h"
+#include "file_set.h"
+#include "terminal.h"
 #include "text.h"
 #include "topology_flags.h"
 
@@ -20,8 +20,11 @@ namespace {
 
 using fabric::ExportFormat;
 
-const std::map<std::string, ExportFormat> kFormats = {
-    {"linux", ExportFormat::kLinux}, {"frr", ExportFormat::kFrr}, {"sonic", ExportFormat::kSonic}};
+const std::map<std::string, ExportFormat> kFormats = {{"linux", ExportFormat::kLinux},
+                                                      {"tc", ExportFormat::kTc},
+                                                      {"frr", ExportFormat::kFrr},
+                                                      {"frr8", ExportFormat::kFrr8},
+                                                      {"sonic", ExportFormat::kSonic}};
 
 class FabricCommand final : public Command {
  public:
@@ -47,6 +50,7 @@ class FabricCommand final : public Command {
   std::string out_;
   std::string format_ = "linux";
   std::string sid_device_;
+  bool no_trim_ = false;
   std::optional<std::string> port_prefix_;
   std::optional<unsigned> first_port_;
   std::optional<unsigned> port_step_;
@@ -90,8 +94,11 @@ void FabricCommand::declare_path(CLI::App& app) {
 }
 
 void FabricCommand::declare_export(CLI::App& app) {
-  export_ = app.add_subcommand("export", "Print the static tables for Linux, FRR or SONiC");
-  export_->add_option("--format", format_, "linux, frr or sonic")
+  export_ =
+      app.add_subcommand("export", "Print tables and queues of switches for Linux, FRR or SONiC");
+  export_
+      ->add_option("--format", format_,
+                   "linux, tc (queues of Linux), frr (10.3), frr8 (8.4) or sonic")
       ->check(CLI::IsMember(&kFormats))
       ->capture_default_str();
   export_->add_option("--switch", switch_, "This switch, for example t0:3/plane:0");
@@ -102,8 +109,10 @@ void FabricCommand::declare_export(CLI::App& app) {
   export_->add_option("--first-port", first_port_,
                       "Number of the first port (default: 1, for sonic 0)");
   export_->add_option("--port-step", port_step_, "From one port number to the next (default: 1)");
-  export_->add_option("--sid-device", sid_device_,
-                      "linux: dummy device for the switch's own uSID (default: its first port)");
+  export_->add_option(
+      "--sid-device", sid_device_,
+      "linux, frr8: dummy device for the switch's own uSID (default: its first port)");
+  export_->add_flag("--no-trim", no_trim_, "sonic: the switch drops where it could trim");
   topology_.declare(*export_);
 }
 
@@ -138,6 +147,7 @@ ExitCode FabricCommand::run_export(const fabric::Routing& routing) {
   options.ports.first = first_port_.value_or(options.ports.first);
   options.ports.step = port_step_.value_or(options.ports.step);
   options.sid_device = sid_device_;
+  options.trims = !no_trim_;
   fabric::check_export(options);
   if (all_) return export_all(routing, options);
   const fabric::Node at = fabric::parse_switch(switch_, routing.topology());
@@ -147,20 +157,15 @@ ExitCode FabricCommand::run_export(const fabric::Routing& routing) {
 
 ExitCode FabricCommand::export_all(const fabric::Routing& routing,
                                    const fabric::ExportOptions& options) {
-  std::error_code error;
-  std::filesystem::create_directories(out_, error);
-  if (error) throw fabric::InputError(fmt::format("--out {}: {}", out_, error.message()));
+  const LongWait wait("writing " + out_);
+  FileSet written(out_);
   std::uint64_t files = 0;
   for (const fabric::Node& at : fabric::all_switches(routing.topology())) {
-    const auto path = std::filesystem::path(out_) / export_file_name(at, options.format);
-    std::ofstream file(path, std::ios::binary);
-    file << export_switch(routing, at, options);
-    if (!file.flush()) {
-      fmt::print(stderr, "mrc fabric: {} cannot be written\n", path.string());
-      return ExitCode::kFailed;
-    }
+    written.write(export_file_name(at, options.format),
+                  [&](std::ostream& file) { file << export_switch(routing, at, options); });
     ++files;
   }
+  written.keep();
   fmt::print("{} written to {}\n", counted(files, "file", "files"), out_);
   return ExitCode::kOk;
 }

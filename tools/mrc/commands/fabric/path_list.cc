@@ -54,13 +54,13 @@ Path path_of_entropy(const std::string& text, const Routing& routing) {
 std::vector<Path> all_paths(const Routing& routing, const Ends& ends) {
   const Topology& t = routing.topology();
   const unsigned hops = t.hops(ends.from, ends.to);
-  const unsigned t1_choices = hops > 2 ? t.t1_per_pod() : 1;
+  const unsigned up_choices = hops > 2 ? t.uplinks_per_t0() : 1;
   const unsigned t2_choices = hops > 4 ? t.t2_per_group() : 1;
   std::vector<Path> paths;
   for (unsigned plane = 0; plane < t.planes(); ++plane) {
-    for (unsigned t1 = 0; t1 < t1_choices; ++t1) {
+    for (unsigned up = 0; up < up_choices; ++up) {
       for (unsigned t2 = 0; t2 < t2_choices; ++t2) {
-        paths.push_back({static_cast<std::uint8_t>(plane), static_cast<std::uint16_t>(t1),
+        paths.push_back({static_cast<std::uint8_t>(plane), static_cast<std::uint16_t>(up),
                          static_cast<std::uint16_t>(t2)});
       }
     }
@@ -71,16 +71,17 @@ std::vector<Path> all_paths(const Routing& routing, const Ends& ends) {
 std::vector<Path> select_paths(const Routing& routing, const Ends& ends, const PathQuery& query) {
   if (!query.entropy.empty()) return {path_of_entropy(query.entropy, routing)};
   std::vector<Path> paths = all_paths(routing, ends);
-  const auto differs = [&query](const Path& path) {
-    return (query.plane && *query.plane != path.plane) || (query.t1 && *query.t1 != path.t1) ||
-           (query.t2 && *query.t2 != path.t2);
+  const Topology& t = routing.topology();
+  const auto differs = [&query, &t](const Path& path) {
+    return (query.plane && *query.plane != path.plane) ||
+           (query.t1 && *query.t1 != t.t1_of_uplink(path.up)) || (query.t2 && *query.t2 != path.t2);
   };
   paths.erase(std::remove_if(paths.begin(), paths.end(), differs), paths.end());
   if (paths.empty()) throw InputError("no path has this plane, T1 and T2");
   return paths;
 }
 
-// "host:0 t0:0 t1:3 t0:2 host:9".
+// "host:0 t0:0 t1:3 t0:2 host:9"; of several cables " cable:1" stands at the end.
 std::string route_text(const Routing& routing, const Ends& ends, const Path& path) {
   std::string text = fmt::format("host:{}", ends.from);
   const Routing::LinkList list = routing.links(ends.from, ends.to, path);
@@ -88,6 +89,9 @@ std::string route_text(const Routing& routing, const Ends& ends, const Path& pat
     const fabric::Node node = routing.topology().describe(list.links[i]).to;
     text += fmt::format(" {}:{}", fabric::node_kind_name(node.kind), node.index);
   }
+  const Topology& t = routing.topology();
+  if (t.cables() > 1 && list.count > 2)
+    text += fmt::format(" cable:{}", t.cable_of_uplink(path.up));
   return text;
 }
 
@@ -117,7 +121,8 @@ void print_json(const Routing& routing, const Ends& ends, const std::vector<Path
     json.begin_object();
     json.value("ev", routing.entropy_of(path));
     json.value("plane", std::uint32_t{path.plane});
-    json.value("t1", std::uint32_t{path.t1});
+    json.value("t1", routing.topology().t1_of_uplink(path.up));
+    json.value("cable", routing.topology().cable_of_uplink(path.up));
     json.value("t2", std::uint32_t{path.t2});
     json.value("carrier", carrier_text(routing, ends, path));
     json.value("route", route_text(routing, ends, path));

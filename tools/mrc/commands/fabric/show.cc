@@ -26,8 +26,9 @@ struct Tier {
 
 // From the hosts up.
 std::vector<Tier> tiers_of(const Topology& t) {
-  std::vector<Tier> tiers{{NodeKind::kT0, t.spec().t0, t.hosts_per_t0(), t.t1_per_pod()},
-                          {NodeKind::kT1, t.spec().t1, t.t0_per_pod(), t.t2_per_group()}};
+  std::vector<Tier> tiers{
+      {NodeKind::kT0, t.spec().t0, t.hosts_per_t0(), t.uplinks_per_t0()},
+      {NodeKind::kT1, t.spec().t1, t.t0_per_pod() * t.cables(), t.t2_per_group()}};
   if (t.three_tier()) tiers.push_back({NodeKind::kT2, t.spec().t2, t.spec().pods, 0});
   return tiers;
 }
@@ -43,13 +44,19 @@ double oversubscription(const Topology& t) {
   const auto rate = [&t](LinkTier tier) {
     return static_cast<double>(t.link_class(tier).bits_per_second);
   };
-  return t.hosts_per_t0() * rate(LinkTier::kHost) / (t.t1_per_pod() * rate(LinkTier::kT0T1));
+  return t.hosts_per_t0() * rate(LinkTier::kHost) / (t.uplinks_per_t0() * rate(LinkTier::kT0T1));
 }
 
 std::string link_text(const Topology& t, LinkTier tier) {
   const fabric::LinkClass& link = t.link_class(tier);
   return fmt::format("{}, {:g} us", bit_rate(static_cast<double>(link.bits_per_second)),
                      static_cast<double>(link.delay_ps) / 1e6);
+}
+
+// "cable:2" where there are several between the two.
+std::string cable_text(const Topology& t, const fabric::Route& route) {
+  const fabric::Link link = t.describe(route.link);
+  return link.tier == LinkTier::kT0T1 && t.cables() > 1 ? fmt::format("cable:{}", link.cable) : "";
 }
 
 void json_link(JsonWriter& json, const char* key, const fabric::LinkClass& link) {
@@ -72,6 +79,8 @@ void print_summary(const Routing& routing) {
              counted(t.planes(), "plane", "planes"), t.three_tier() ? "three" : "two",
              counted(t.switches(), "switch", "switches"));
   if (t.spec().pods > 1) fmt::print("  {:<18} {}\n", "pods", t.spec().pods);
+  if (t.cables() > 1)
+    fmt::print("  {:<18} {} between a T0 and a T1\n", "parallel cables", t.cables());
   for (const Tier& tier : tiers_of(t)) {
     fmt::print("  {:<18} {} per plane, {} ports down, {} up, {} routes\n",
                fmt::format("{} switches", fabric::node_kind_name(tier.kind)),
@@ -97,6 +106,7 @@ void print_summary_json(const Routing& routing) {
   json.value("planes", t.planes());
   json.value("hosts", t.hosts());
   json.value("pods", t.spec().pods);
+  json.value("cables_t0_t1", t.cables());
   json.value("switches", t.switches());
   json.begin_array("tiers");
   for (const Tier& tier : tiers_of(t)) {
@@ -123,8 +133,9 @@ void print_table(const Routing& routing, const Node& at) {
   fmt::print("{:>5}  {:<24} {}\n", "port", "prefix", "neighbour");
   unsigned port = 0;
   for (const fabric::Route& route : routing.table(at)) {
-    fmt::print("{:>5}  {:<24} {}\n", port++, prefix_text(routing, at.plane, route.usid),
-               node_name(route.next));
+    const std::string which = cable_text(routing.topology(), route);
+    fmt::print("{:>5}  {:<24} {}{}\n", port++, prefix_text(routing, at.plane, route.usid),
+               node_name(route.next), which.empty() ? "" : " " + which);
   }
 }
 
@@ -141,6 +152,7 @@ void print_table_json(const Routing& routing, const Node& at) {
     json.value("port", port++);
     json.value("prefix", prefix_text(routing, at.plane, route.usid));
     json.value("neighbour", node_name(route.next));
+    json.value("cable", routing.topology().describe(route.link).cable);
     json.end_object();
   }
   json.end_array();

@@ -14,6 +14,7 @@
 #include "nic/device.h"
 #include "node/config.h"
 #include "node/node_state.h"
+#include "node/plane_address.h"
 #include "wire/ip_address.h"
 
 namespace mrc::tool::info {
@@ -60,7 +61,9 @@ Json ports_of(const nic::DeviceReport& report) {
                      {"interface", port.plane.interface},
                      {"address", text_of(port.plane.address)},
                      {"prefix_bits", port.plane.prefix_bits},
-                     {"state", active ? "active" : "down"},
+                     {"state", active                          ? "active"
+                               : node::has_address(port.plane) ? "down"
+                                                               : "missing"},
                      {"enabled", port.enabled},
                      {"link_up", port.link_up},
                      {"rate_gbps", static_cast<double>(report.port_bits_per_second) / 1e9}});
@@ -210,7 +213,9 @@ void print_device(const Json& device) {
          fmt::format("{:<7} {:<12} {}/{}  {:g} Gb/s{}", port["state"].get<std::string>(),
                      port["interface"].get<std::string>(), port["address"].get<std::string>(),
                      port["prefix_bits"].get<unsigned>(), port["rate_gbps"].get<double>(),
-                     port["enabled"].get<bool>() ? "" : "  disabled by a controller"));
+                     port["state"] == "missing"    ? "  its interface or address is not there yet"
+                     : port["enabled"].get<bool>() ? ""
+                                                   : "  disabled by a controller"));
   }
   for (const auto& [name, value] : device["limits"].items())
     line(("limit " + name).c_str(), fmt::format("{}", value.get<std::uint64_t>()));

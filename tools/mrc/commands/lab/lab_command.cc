@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "lab/cluster.h"
 #include "launch/attach.h"
 #include "os/descriptor.h"
+#include "quantity_option.h"
 #include "text.h"
 #include "topology_flags.h"
 
@@ -107,7 +109,7 @@ CLI::App* LabCommand::declare(CLI::App& program) {
   app_->footer(
       "Examples:\n"
       "  mrc lab up --hosts 4 --planes 2 --mbps 100\n"
-      "  mrc lab exec 0 mrc perf write_bw &  mrc lab exec 2 mrc perf write_bw 127.0.0.1\n"
+      "  mrc lab exec 0 mrc perf write_bw &  sleep 1;  mrc lab exec 2 mrc perf write_bw 127.0.0.1\n"
       "  mrc lab cut t0:0/t1:2/plane:1;  mrc lab heal all\n"
       "  mrc lab down\n"
       "See docs/lab.md.");
@@ -121,7 +123,8 @@ CLI::App* LabCommand::declare(CLI::App& program) {
   declare_faults(*app_);
   CLI::App* capture = add_fault(*app_, "capture", "Write the frames of a link to a pcapng file");
   capture->add_option("FILE", file_, "For Wireshark and tshark")->required();
-  capture->add_option("--seconds", seconds_, "End after this time; otherwise with Ctrl-C");
+  capture->add_option("--seconds", seconds_, "End after this time; otherwise with Ctrl-C")
+      ->transform(as_seconds({.most = 1e6}));
   capture->add_option("--snap", snap_, "Bytes kept of each frame; 0 keeps all");
   return app_;
 }
@@ -130,6 +133,7 @@ void LabCommand::declare_up(CLI::App& app) {
   CLI::App* up = add(app, "up", "Start a lab");
   up->add_option("--mbps", mbps_,
                  "Rate of a host port; other links keep their ratio to it in the topology")
+      ->transform(as_mbps())
       ->capture_default_str();
   up->add_option("--fail", faults_, "A fault, times from the start of the lab (repeats)");
   up->add_option("--fail-file", fault_files_, "Faults from a file, one per line (repeats)");
@@ -149,7 +153,8 @@ void LabCommand::declare_faults(CLI::App& app) {
   add_fault(app, "heal", "End all faults on a link, switch or NIC port, or on 'all'");
   add_fault(app, "kill", "Take a switch down", true);
   CLI::App* reboot = add_fault(app, "reboot", "Take a switch down for a while", true);
-  reboot->add_option("--for", duration_, "How long, such as 500ms (2s)");
+  reboot->add_option("--for", duration_, "How long, such as 500ms (2s)")
+      ->transform(as_seconds({.most = 86'400}));
   CLI::App* flap = add_fault(app, "flap", "A cable that goes down and up again and again");
   flap->add_option("TIMES", value_, "Time down / time up, such as 50ms/200ms (100ms/400ms)");
   CLI::App* degrade = add_fault(app, "degrade", "A cable that carries less than it should");
@@ -184,7 +189,8 @@ lab::SwitchKind LabCommand::switch_kind() const {
 }
 
 ExitCode LabCommand::up() {
-  if (!(mbps_ >= 1 && mbps_ <= kMaxMbps)) throw InputError("--mbps must be from 1 to 400000");
+  if (!(mbps_ >= 1 && mbps_ <= kMaxMbps))
+    throw InputError(fmt::format("--mbps is from 1 to {:g} Mb/s, not {:g}", kMaxMbps, mbps_));
   lab::ClusterOptions options;
   options.switches = switch_kind();
   options.topology =
@@ -210,8 +216,9 @@ ExitCode LabCommand::up() {
   const ExitCode result = lab_tool::start_lab(place, options, foreground_);
   if (result == ExitCode::kOk && !foreground_) {
     const fabric::TopologySpec& spec = options.topology;
-    fmt::print("lab {} is up: {} hosts, {} planes of {} switches, {:g} Mb/s per port\n", name_,
-               spec.hosts, spec.planes, spec.t0 + spec.t1 + spec.t2, mbps_);
+    fmt::print("lab {} is up: {}, {} of {}, {:g} Mb/s per port\n", name_,
+               counted(spec.hosts, "host", "hosts"), counted(spec.planes, "plane", "planes"),
+               counted(spec.t0 + spec.t1 + spec.t2, "switch", "switches"), mbps_);
   }
   return result;
 }
@@ -249,7 +256,8 @@ std::string LabCommand::fault_text(const std::string& verb) const {
                          target_.find("/host") == std::string::npos;
   if ((verb == "kill" || verb == "reboot") && !is_switch)
     throw InputError("'" + target_ + "' is no switch; write t1:2/plane:0");
-  if (verb == "reboot") return target_ + " down @0 for " + (duration_.empty() ? "2s" : duration_);
+  if (verb == "reboot")
+    return target_ + " down @0 for " + (duration_.empty() ? "2" : duration_) + "s";
   if (verb == "flap") return target_ + " flap " + (value_.empty() ? "100ms/400ms" : value_) + " @0";
   if (verb == "degrade") return target_ + " rate " + value_ + " @0";
   if (verb == "loss") return target_ + " loss " + value_ + " @0";
@@ -268,6 +276,10 @@ ExitCode LabCommand::heal() {
 }
 
 ExitCode LabCommand::capture() {
+  if (file_ == "-")
+    throw InputError(
+        "'-' is no file: the lab itself writes captures; give a file, and read it "
+        "while it grows with `tail -f -c +1 FILE | tshark -r -`");
   lab::ControlClient client;
   lab_tool::attach(directory(), client);
   sigset_t signals;
@@ -278,12 +290,16 @@ ExitCode LabCommand::capture() {
   const os::Descriptor stop(::signalfd(-1, &signals, SFD_CLOEXEC));
   const std::string file = std::filesystem::absolute(file_);
   lab::Reply reply = client.ask({"capture", target_, file, std::to_string(snap_)});
+  if (!reply.ok && reply.text.starts_with(file + ": ")) throw std::runtime_error(reply.text);
   if (!reply.ok) throw InputError(reply.text);
   pollfd descriptors[] = {{stop.get(), POLLIN, 0}, {client.descriptor(), POLLIN, 0}};
   const int wait_ms = seconds_ > 0 ? static_cast<int>(std::min(seconds_, 1e6) * 1e3) : -1;
   ::poll(descriptors, 2, wait_ms);
   reply = client.ask({"frames"});
-  if (!reply.ok) throw std::runtime_error(reply.text);
+  if (!reply.ok) {
+    fmt::print(stderr, "mrc lab: {}\n", reply.text);
+    return ExitCode::kFailed;
+  }
   fmt::print("{} in {}\n", counted(std::stoull(reply.text), "frame", "frames"), file_);
   return ExitCode::kOk;
 }

@@ -15,6 +15,7 @@
 
 #include "lab/daemon.h"
 #include "os/descriptor.h"
+#include "terminal.h"
 
 namespace mrc::tool::lab_tool {
 namespace {
@@ -99,7 +100,10 @@ ExitCode start_in_background(lab::Directory& directory, const lab::ClusterOption
   const os::Descriptor ready(ends[0]);
   if (child < 0) return give_up(directory, "no process");
   directory.leave_lock();
-  const std::string word = read_all(ready.get());
+  const std::string word = [&] {
+    const LongWait wait("starting lab " + directory.name());
+    return read_all(ready.get());
+  }();
   if (word == "+") return ExitCode::kOk;
   ::waitpid(child, nullptr, 0);
   fmt::print(stderr, "mrc lab up: {}\n",
@@ -143,6 +147,7 @@ ExitCode end_lab(lab::Directory& directory) {
     case lab::Directory::State::kUp:
       break;
   }
+  const LongWait wait("ending lab " + directory.name());
   const int pid = directory.holder();
   lab::ControlClient client;
   if (client.connect(directory.control_path())) client.ask({"down"});

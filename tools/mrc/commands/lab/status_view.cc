@@ -139,6 +139,7 @@ void write_json(const std::vector<Line>& lines) {
       json.value("t2", number(line, 5));
       json.value("port_bits_per_second", number(line, 6));
       json.value("pods", number(line, 7));
+      json.value("cables", number(line, 8));
       json.end_object();
     }
   }

@@ -1,7 +1,6 @@
 #include "commands/map/agents.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,30 +9,13 @@
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
+#include "launch/child_process.h"
 #include "os/interrupt.h"
 
 namespace mrc::tool::map {
-namespace {
-
-constexpr int kNotFound = 127;
-
-[[noreturn]] void become(std::vector<std::string> words, int output, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(kNotFound);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execv(arguments[0], arguments.data());
-  ::_exit(kNotFound);
-}
-
-}  // namespace
 
 Agents::~Agents() {
   for (const Agent& agent : agents_) {
@@ -50,7 +32,7 @@ void Agents::start(unsigned host, const std::vector<std::string>& words) {
   const os::Descriptor input(ends[1]);
   const pid_t self = ::getpid();
   const pid_t child = ::fork();
-  if (child == 0) become(words, input.get(), self);
+  if (child == 0) become(words, {.output = input.get(), .errors = input.get()}, self);
   if (child < 0) throw std::runtime_error(std::string("no process: ") + std::strerror(errno));
   Agent agent;
   agent.host = host;
@@ -80,7 +62,10 @@ std::optional<fabric::HostResults> Agents::take_line(Agent& agent) {
     const std::string line = agent.buffer.substr(0, end);
     agent.buffer.erase(0, end + 1);
     if (line.starts_with('{')) return from_line(line);
-    if (agent.complaint.empty()) agent.complaint = line;
+    // It is a command of the same name, and says so.
+    constexpr std::string_view kOwnName = "mrc map: ";
+    if (agent.complaint.empty())
+      agent.complaint = line.starts_with(kOwnName) ? line.substr(kOwnName.size()) : line;
   }
 }
 

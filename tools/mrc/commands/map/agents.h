@@ -22,6 +22,7 @@ class Agents {
 
   // Starts a program that writes results, and dies with this process. Throws std::runtime_error.
   void start(unsigned host, const std::vector<std::string>& words);
+  std::size_t count() const { return agents_.size(); }
 
   // One line of every agent, in the order of start(). Nothing when a signal came. Throws
   // std::runtime_error with an agent's own words when it ends without a line.

@@ -22,7 +22,8 @@ fabric::TopologySpec lab_fabric(const lab::Directory& directory) {
     if (kind != "fabric") continue;
     fabric::TopologySpec spec;
     std::uint64_t port_rate = 0;
-    words >> spec.planes >> spec.hosts >> spec.t0 >> spec.t1 >> spec.t2 >> port_rate >> spec.pods;
+    words >> spec.planes >> spec.hosts >> spec.t0 >> spec.t1 >> spec.t2 >> port_rate >> spec.pods >>
+        spec.cables;
     if (words) return spec;
   }
   throw std::runtime_error(

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,11 +19,14 @@
 #include "commands/map/results.h"
 #include "controller/prober.h"
 #include "controller/session.h"
+#include "device_facts.h"
 #include "fabric/input_error.h"
 #include "fabric/survey.h"
 #include "instance_lock.h"
 #include "lab/directory.h"
 #include "os/interrupt.h"
+#include "quantity_option.h"
+#include "terminal.h"
 #include "text.h"
 #include "topology_flags.h"
 
@@ -44,6 +48,10 @@ void tell(const fabric::News& news) {
   for (const std::string& name : news.healed)
     fmt::print("{} {} is healthy again\n", wall_time(), name);
   std::fflush(stdout);
+}
+
+std::string probing_line(const map::Agents& agents) {
+  return "probing from " + counted(agents.count(), "host", "hosts");
 }
 
 class MapCommand final : public Command {
@@ -113,15 +121,15 @@ void MapCommand::declare_probing(CLI::App& app) {
   app.add_option("--rate", probing_.rate, "Probes a second of each host")
       ->check(CLI::Range(1.0, kMaxRate))
       ->capture_default_str();
-  app.add_option("--timeout", probing_.timeout_s, "Seconds after which a probe is lost")
-      ->check(CLI::Range(0.001, 60.0))
+  app.add_option("--timeout", probing_.timeout_s, "After how long a probe is lost")
+      ->transform(as_seconds({0.001, 60}))
       ->capture_default_str();
   app.add_flag("--watch", watch_, "Go on for ever, and tell what changes");
-  app.add_option("--every", every_s_, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3'600.0))
+  app.add_option("--every", every_s_, "Time between two looks")
+      ->transform(as_seconds({0.1, 3'600}))
       ->capture_default_str();
-  app.add_option("--window", window_s_, "Seconds of probes that a look takes into account")
-      ->check(CLI::Range(0.1, 86'400.0))
+  app.add_option("--window", window_s_, "How long ago probes may be that a look takes into account")
+      ->transform(as_seconds({0.1, 86'400}))
       ->capture_default_str();
 }
 
@@ -132,11 +140,23 @@ fabric::TopologySpec MapCommand::described_fabric() const {
   return spec;
 }
 
+// Loops are exact paths through the switches (SRv6), which packets of sockets cannot take: they
+// would turn round in this host, and all of them be answered whatever is broken.
+void check_can_probe(const std::string& device) {
+  const std::optional<node::DeviceConfig> config = own_config(device);
+  if (!config || config->backend == node::BackendKind::kWire) return;
+  throw InputError(fmt::format(
+      "{} has back end udp, whose packets take no path of our choice; mrc map needs back end wire "
+      "(docs/controller.md), `mrc doctor --peer` asks a host over udp",
+      config->name));
+}
+
 // What each host does: count, and say so.
 ExitCode MapCommand::probe_here() const {
   const fabric::TopologySpec spec = described_fabric();
   const fabric::Topology topology(spec);
   const fabric::Routing routing(topology);
+  check_can_probe(device_);
   const controller::Session session(device_);
   if (session.port_count() != spec.planes) {
     throw InputError(fmt::format("{} has {}, the fabric has {}", session.device(),
@@ -175,6 +195,7 @@ std::vector<std::string> MapCommand::agent_words(const fabric::TopologySpec& spe
   add("--t1", spec.t1);
   add("--pods", spec.pods);
   add("--t2", spec.t2);
+  add("--cables", spec.cables);
   add("--count", count_);
   add("--rate", probing_.rate);
   add("--timeout", probing_.timeout_s);
@@ -219,7 +240,10 @@ ExitCode MapCommand::ask_hosts() const {
   map::Agents agents;
   start_agents(agents);
   if (watch_) return watch(agents);
-  const auto results = agents.next();
+  const auto results = [&agents] {
+    const LongWait wait(probing_line(agents));
+    return agents.next();
+  }();
   return results ? show(fabric::survey(*results)) : ExitCode::kInterrupted;
 }
 
@@ -228,7 +252,9 @@ ExitCode MapCommand::watch(map::Agents& agents) const {
   fabric::SurveyWindow window({.every_s = every_s_, .window_s = window_s_});
   fabric::ChangeTracker changes;
   ExitCode code = kCouldNotRun;
+  std::optional<LongWait> wait(probing_line(agents));
   while (auto look = agents.next()) {
+    wait.reset();  // one look a period from here on
     window.add(std::move(*look));
     const fabric::Survey survey = window.survey();
     const bool first = code == kCouldNotRun;

@@ -48,11 +48,11 @@ std::string share(double value) {
 
 std::string finding_text(const Finding& finding) {
   std::string text = fabric::part_name(finding.part);
-  if (finding.loss > 0.999) {
+  if (finding.silent()) {
     text += " is down";
   } else {
     text += fmt::format(" {} {} ({} to {}, 95 % confidence)",
-                        finding.down() ? "is down: loses" : "loses", share(finding.loss),
+                        finding.down() ? "is broken: loses" : "loses", share(finding.loss),
                         share(finding.loss_low), share(finding.loss_high));
   }
   for (const Part& part : finding.or_else)
@@ -69,7 +69,7 @@ void print_survey(const fabric::Survey& survey) {
   for (const Finding& finding : diagnosis.findings)
     fmt::print("  {}\n", finding_text(finding));
   if (diagnosis.healthy()) {
-    fmt::print("healthy: {}\n",
+    fmt::print("healthy: {} lose nothing (rates are not measured)\n",
                counted(diagnosis.seen.size(), "cable or switch", "cables and switches"));
   } else {
     fmt::print("{} at fault\n",

@@ -23,7 +23,7 @@ fabric::LoopResult loop_from(const Json& json, unsigned host) {
   result.loop = {.host = host,
                  .turn = turn_of(json.at("turn").get<std::string>()),
                  .path = {.plane = json.at("plane").get<std::uint8_t>(),
-                          .t1 = json.at("t1").get<std::uint16_t>(),
+                          .up = json.at("t1").get<std::uint16_t>(),
                           .t2 = json.at("t2").get<std::uint16_t>()}};
   result.sent = json.at("sent").get<std::uint64_t>();
   result.answered = json.at("answered").get<std::uint64_t>();
@@ -40,7 +40,7 @@ std::string to_line(const fabric::HostResults& results) {
     const fabric::Loop& loop = result.loop;
     loops.push_back({{"turn", fabric::node_kind_name(loop.turn)},
                      {"plane", loop.path.plane},
-                     {"t1", loop.path.t1},
+                     {"t1", loop.path.up},
                      {"t2", loop.path.t2},
                      {"sent", result.sent},
                      {"answered", result.answered}});
@@ -52,7 +52,8 @@ std::string to_line(const fabric::HostResults& results) {
                 {"t0", spec.t0},
                 {"t1", spec.t1},
                 {"pods", spec.pods},
-                {"t2", spec.t2}}},
+                {"t2", spec.t2},
+                {"cables", spec.cables}}},
               {"host", results.host},
               {"loops", loops}}
       .dump();
@@ -70,6 +71,7 @@ fabric::HostResults from_line(const std::string& line) {
     results.fabric.t1 = shape.at("t1").get<unsigned>();
     results.fabric.pods = shape.at("pods").get<unsigned>();
     results.fabric.t2 = shape.at("t2").get<unsigned>();
+    results.fabric.cables = shape.value("cables", 1U);  // not said by version 0.2.0
     results.host = json.at("host").get<unsigned>();
     for (const Json& loop : json.at("loops"))
       results.loops.push_back(loop_from(loop, results.host));

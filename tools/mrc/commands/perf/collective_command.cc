@@ -14,6 +14,7 @@
 #include "launch/lab_status.h"
 #include "launch/rank_group.h"
 #include "os/interrupt.h"
+#include "quantity_option.h"
 #include "spoken_dialect.h"
 
 namespace mrc::tool::perf {
@@ -39,19 +40,21 @@ CollectiveCommands::~CollectiveCommands() = default;
 
 void CollectiveCommands::declare_sizes(CLI::App& app, Given& given) {
   CollectiveOptions& options = given.options;
-  app.add_option("-b,--minbytes", options.min_bytes, "Smallest buffer; K, M and G are understood")
-      ->transform(CLI::AsSizeValue(false))
+  app.add_option("-b,--minbytes", options.min_bytes, "Smallest buffer: 65536, 64K, 64KiB, 64kB ...")
+      ->transform(as_bytes())
       ->capture_default_str();
   app.add_option("-e,--maxbytes", options.max_bytes, "Largest buffer")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(as_bytes())
       ->capture_default_str();
   app.add_option("-f,--stepfactor", options.factor, "From one size to the next")
       ->capture_default_str();
-  app.add_option("-n,--iters", options.iterations, "Rounds for each size")->capture_default_str();
+  app.add_option("-n,--iters", options.iterations, "Rounds for each size")
+      ->transform(as_count())
+      ->capture_default_str();
   app.add_option("-w,--warmup_iters", options.warm_up, "Rounds before them")->capture_default_str();
   app.add_option("-D,--duration", options.seconds, "Run each size for this long instead")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 86'400.0));
+      ->type_name("TIME")
+      ->transform(as_seconds({0, 86'400}));
   app.add_option("-t,--datatype", given.element, "int32, int64, float or double")
       ->capture_default_str();
   app.add_flag("--verify,!--no-verify", options.verify,
@@ -75,20 +78,20 @@ void CollectiveCommands::declare_place(CLI::App& app, Given& given) {
   app.add_option("--cc-profile", given.cc_profile, "Congestion control by this profile (mrc ctl)")
       ->type_name("ID");
   app.add_option("--chunk", communicator.shape.chunk_bytes, "Bytes that go on as one piece")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(as_bytes())
       ->capture_default_str();
   app.add_option("--slots", communicator.shape.slots, "Most chunks under way to a rank")
       ->capture_default_str();
   app.add_option("--timeout", communicator.timeout_s, "Give up when nothing moves for so long")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86'400.0))
+      ->type_name("TIME")
+      ->transform(as_seconds({0.1, 86'400}))
       ->capture_default_str();
   app.add_flag("--json", options.json, "One JSON object on stdout, the table on stderr")
       ->group("Output");
   app.add_option("--report-every", options.report_every_s,
                  "A line of JSON from every rank for each such interval, then the result as one")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.02, 3'600.0))
+      ->type_name("TIME")
+      ->transform(as_seconds({0.02, 3'600}))
       ->group("Output");
 }
 

@@ -88,9 +88,13 @@ ExitCode CollectiveRun::run() {
   try {
     collectives_.barrier();
     report_.begin();
+    std::uint64_t before = 0;
     for (std::uint64_t bytes = options_.min_bytes; bytes <= options_.max_bytes && !interrupted_;
-         bytes *= options_.factor)
-      measure(usable_bytes(options_, bytes));
+         bytes *= options_.factor) {
+      const std::uint64_t usable = usable_bytes(options_, bytes);
+      if (usable != before) measure(usable);  // small sizes become the same one
+      before = usable;
+    }
     communicator_.finish();
   } catch (const Failure& failure) {
     communicator_.tell_failure(failure.what());

@@ -86,12 +86,20 @@ Address Endpoint::address() const {
   own.rkey = target_->rkey;
   own.dialect = device_.dialect();
   own.security = device_.security();
+  own.device = own_facts(device_name());
   return own;
 }
 
 void Endpoint::check_peer(const Address& theirs, const std::string& name) const {
   collective::check_dialect(device_.dialect(), theirs.dialect, name);
   device_.check_security(theirs.security, name);
+}
+
+std::string Endpoint::suspicion(const std::string& name) const {
+  const std::optional<node::DeviceConfig> own = own_config(device_name());
+  if (!own || !peer_.device) return {};
+  const std::vector<Disagreement> all = compare(*own, *peer_.device, name);
+  return all.empty() ? std::string() : all.front().found + ": " + all.front().fix;
 }
 
 void Endpoint::connect(const Address& peer) {
@@ -127,6 +135,14 @@ void Endpoint::post(unsigned qp, std::span<const Write> writes) {
   }
   ibv_send_wr* bad = nullptr;
   collective::expect_ok("mrc_post_send", mrc_post_send(qps_[qp].get(), requests_.data(), &bad));
+}
+
+openmrc_qp_counters Endpoint::counters(unsigned qp) const {
+  openmrc_qp_counters counters{};
+  counters.size = sizeof counters;
+  collective::expect_ok("reading the counters of a queue pair",
+                        openmrc_query_qp_counters(qps_[qp].get(), &counters));
+  return counters;
 }
 
 void Endpoint::post_receives(unsigned qp, unsigned count) {

@@ -14,7 +14,9 @@
 
 #include "collective/device.h"
 #include "commands/perf/plan.h"
+#include "device_facts.h"
 #include "mrc.h"
+#include "openmrc_counters.h"
 
 namespace mrc::tool::perf {
 
@@ -27,8 +29,9 @@ struct Address {
   std::uint64_t memory = 0;        // where we may be written to
   std::uint64_t memory_bytes = 0;
   std::uint32_t rkey = 0;
-  std::string dialect;         // of the wire; see collective/dialect_check.h
-  std::uint64_t security = 0;  // see openmrc_security.h; 0: from a version that does not say
+  std::string dialect;                // of the wire; see collective/dialect_check.h
+  std::uint64_t security = 0;         // see openmrc_security.h; 0: from a version that does not say
+  std::optional<DeviceFacts> device;  // as the configuration has it; nothing: it does not say
 };
 
 struct EndpointOptions {
@@ -63,6 +66,9 @@ class Endpoint {
   void check_peer(const Address& theirs, const std::string& name) const;
   void connect(const Address& peer);
   const Address& peer() const { return peer_; }
+  // What speaks against the two devices, by what they say of themselves; empty: nothing. `name` is
+  // the peer's.
+  std::string suspicion(const std::string& name) const;
 
   void post(unsigned qp, std::span<const Write> writes);
   void post_receives(unsigned qp, unsigned count);
@@ -75,6 +81,7 @@ class Endpoint {
 
   const std::string& device_name() const { return device_.name(); }
   std::uint32_t mtu() const { return mtu_; }
+  openmrc_qp_counters counters(unsigned qp) const;
   std::uint64_t qp_memory_bytes() const { return qp_memory_bytes_; }  // of all, by resident size
 
  private:

@@ -13,6 +13,7 @@
 #include "commands/perf/session.h"
 #include "failure.h"
 #include "os/interrupt.h"
+#include "quantity_option.h"
 
 namespace mrc::tool {
 namespace {
@@ -57,14 +58,16 @@ class PerfCommand final : public Command {
 
 void PerfCommand::declare_traffic(CLI::App& app, Given& given) {
   perf::Plan& plan = given.options.plan;
-  app.add_option("-s,--size", given.size, "Bytes of a message; K, M and G are understood")
-      ->transform(CLI::AsSizeValue(false));
+  app.add_option("-s,--size", given.size, "Bytes of a message: 65536, 64K, 64KiB, 64kB ...")
+      ->transform(as_bytes());
   app.add_flag("-a,--all", given.all_sizes, "All sizes from 2 bytes to 8 MiB, doubling");
-  app.add_option("-n,--iters", plan.iterations, "Messages per queue pair and size");
+  app.add_option("-n,--iters", plan.iterations, "Messages per queue pair and size")
+      ->transform(as_count());
   app.add_option("-D,--duration", plan.seconds,
                  "Run for this long instead; a tenth of it first, "
                  "to warm up")
-      ->type_name("SECONDS");
+      ->type_name("TIME")
+      ->transform(as_seconds({0, perf::kMaxSeconds}));
   app.add_option("-t,--tx-depth", plan.depth,
                  "Most messages in flight of a queue pair; large ones are limited to 4 MiB")
       ->capture_default_str();
@@ -92,6 +95,7 @@ void PerfCommand::declare_device(CLI::App& app, Given& given) {
   app.add_option("-d,--ib-dev", options.device, "Device; the first one by default");
   app.add_option("-x,--gid-index", options.gid_index, "Which of its GIDs")->capture_default_str();
   app.add_option("-p,--port", options.tcp_port, "TCP port on which the two sides agree")
+      ->check(as_port())
       ->capture_default_str();
   app.add_option("-m,--mtu", options.mtu, "Bytes of payload per packet; the port's by default");
   app.add_option("--ev-profile", given.ev_profile, "Paths from this EV profile (mrc ctl)")
@@ -99,21 +103,25 @@ void PerfCommand::declare_device(CLI::App& app, Given& given) {
   app.add_option("--cc-profile", given.cc_profile, "Congestion control by this profile (mrc ctl)")
       ->type_name("ID");
   app.add_option("--timeout", options.timeout_s, "Give up when nothing moves for so long")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86'400.0))
+      ->type_name("TIME")
+      ->transform(as_seconds({0.1, 86'400}))
       ->capture_default_str();
   app.add_flag("-F,--CPU-freq", given.cpu_freq, "Accepted for the sake of perftest; no effect");
 }
 
 void PerfCommand::declare_output(CLI::App& app, Given& given) {
   Options& options = given.options;
+  if (options.plan.test != Test::kWriteLatency)
+    app.add_flag("--explain", options.explain,
+                 "Tell what the client's queue pairs waited for, and why packets were sent again")
+        ->group("Output");
   app.add_flag("--report_gbits", options.gbits, "Gb/s instead of MiB/s")->group("Output");
   app.add_flag("--json", options.json, "One JSON object on stdout, the table on stderr")
       ->group("Output");
   app.add_option("--report-every", options.report_every_s,
                  "A line of JSON on stdout for each such interval, then the result as one line")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 3'600.0))
+      ->type_name("TIME")
+      ->transform(as_seconds({0.001, 3'600}))
       ->group("Output");
   app.add_flag("--out_json", given.out_json, "Write the JSON object to a file as well")
       ->group("Output");
@@ -147,9 +155,8 @@ CLI::App* PerfCommand::declare(CLI::App& program) {
   app->footer(
       "Start the server first, without a host, then the client with the server's name:\n"
       "  mrc perf write_bw            mrc perf write_bw -s 1M -D 5 SERVER\n"
-      "The client's options count for both sides. Collectives: see mrc perf allreduce --help.\n"
-      "Exit codes: 0 ok, 1 failed, 2 usage,\n"
-      "3 data wrong, 4 nothing moved, 130 interrupted (what was measured is shown).");
+      "The client's options count for both sides. Collectives: see mrc perf allreduce --help.\n" +
+      std::string(kExitCodesHelp));
   return app;
 }
 

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "commands/perf/losses.h"
+#include "commands/perf/waits.h"
+
 namespace mrc::tool::perf {
 
 enum class Test : std::uint8_t { kWriteBandwidth, kWriteLatency, kWriteImmediate };
@@ -50,6 +53,9 @@ struct Options {
   std::optional<std::uint64_t> cc_profile;
   double timeout_s = 30;
   double report_every_s = 0;
+  bool explain = false;
+  bool losses = false;           // count them; -b: what the peer counted comes with its result
+  double longest_silence_s = 0;  // of the peer; 0: as long as it is there
   bool gbits = false;
   bool json = false;
   std::string json_file;
@@ -73,11 +79,14 @@ struct Result {
   std::uint64_t message_bytes = 0;
   std::uint64_t messages = 0;  // measured, of all queue pairs
   double seconds = 0;
-  double peak_bits_per_second = 0;  // best stretch of at least 10 ms
+  double peak_bits_per_second = 0;  // best stretch of at least 100 ms
   double cpu_s = 0;                 // of this side while measuring
   double peer_cpu_s = 0;
   double peer_bits_per_second = 0;  // -b: what came back at the same time
   LatencySummary latency;           // write_lat only
+  std::optional<Waits> waits;       // --explain
+  std::optional<Losses> losses;
+  std::optional<Losses> peer_losses;
   bool interrupted = false;
   bool verified = false;
 

@@ -18,10 +18,6 @@ constexpr std::uint64_t kProtocol = 1;
 constexpr std::uint64_t kMaxQpNumber = 0xff'ffff;
 constexpr std::size_t kMaxTextBytes = 400;
 
-[[noreturn]] void refuse(const std::string& peer, const char* key) {
-  throw Failure(fmt::format("{} does not keep to the protocol of mrc perf: {}", peer, key));
-}
-
 const json& member(const json& message, const char* key, const std::string& peer) {
   const auto found = message.find(key);
   if (found == message.end()) refuse(peer, key);
@@ -79,10 +75,12 @@ Plan read_plan(const json& message, const std::string& peer) {
 }
 
 json to_json(const Address& address) {
-  return {
+  json message = {
       {"gid", address.gid},   {"qps", address.qps},         {"psn", address.psn},
       {"mtu", address.mtu},   {"memory", address.memory},   {"memory_bytes", address.memory_bytes},
       {"rkey", address.rkey}, {"dialect", address.dialect}, {"security", address.security}};
+  if (address.device) message["device"] = to_json(*address.device);
+  return message;
 }
 
 Address read_address(const json& message, const Plan& plan, const std::string& peer) {
@@ -107,6 +105,7 @@ Address read_address(const json& message, const Plan& plan, const std::string& p
   if (value.contains("dialect")) address.dialect = read_text(value, "dialect", peer);
   if (value.contains("security"))
     address.security = read_number(value, "security", UINT64_MAX, peer);
+  if (value.contains("device")) address.device = read_facts(value.at("device"));
   return address;
 }
 
@@ -122,6 +121,10 @@ void check_version(const json& message, const std::string& peer) {
 }
 
 }  // namespace
+
+void refuse(const std::string& peer, const char* key) {
+  throw Failure(fmt::format("{} does not keep to the protocol of mrc perf: {}", peer, key));
+}
 
 std::uint64_t read_number(const json& message, const char* key, std::uint64_t most,
                           const std::string& peer) {

@@ -32,6 +32,8 @@ std::vector<std::uint64_t> parse_counts(const nlohmann::json& message, const Pla
 std::uint64_t read_number(const nlohmann::json& message, const char* key, std::uint64_t most,
                           const std::string& peer);
 double read_real(const nlohmann::json& message, const char* key, const std::string& peer);
+// Throws the Failure that says so.
+[[noreturn]] void refuse(const std::string& peer, const char* key);
 std::string read_text(const nlohmann::json& message, const char* key, const std::string& peer);
 
 }  // namespace mrc::tool::perf

@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <memory>
+#include <ostream>
 
-#include "failure.h"
+#include "output_file.h"
 
 namespace mrc::tool::perf {
 namespace {
@@ -28,6 +28,30 @@ const char* title_of(Test test) {
 std::string duration_of(const Plan& plan) {
   return plan.seconds > 0 ? fmt::format("{:g} s", plan.seconds)
                           : fmt::format("{} iterations", plan.iterations);
+}
+
+nlohmann::ordered_json waits_json(const Waits& waits) {
+  nlohmann::ordered_json shares;
+  for (unsigned i = 0; i < kWaits; ++i)
+    shares[name_of(static_cast<Wait>(i))] = waits.share(static_cast<Wait>(i));
+  const openmrc_qp_counters& sums = waits.sums;
+  return {{"looks", waits.looks},
+          {"waits", shares},
+          {"round_trip_us_mean", waits.round_trip_us},
+          {"round_trip_us_max", waits.most_round_trip_us},
+          {"paths", waits.paths},
+          {"paths_bad_max", waits.most_bad_paths},
+          {"packets_sent", sums.packets_sent},
+          {"retransmitted", sums.retransmitted},
+          {"lost_by_path_order", sums.lost_by_path_order},
+          {"lost_by_time", sums.lost_by_time},
+          {"lost_by_timeout", sums.lost_by_timeout},
+          {"trimmed", sums.trimmed},
+          {"refused", sums.refused},
+          {"speculative", sums.speculative},
+          {"spurious", sums.spurious},
+          {"marked", sums.marked},
+          {"probes_sent", sums.probes_sent}};
 }
 
 }  // namespace
@@ -110,6 +134,24 @@ void Report::print_row(const Result& result) {
   std::fflush(out_);
 }
 
+// What a sender waited for, and what it sent again.
+void Report::print_waits(const Waits& waits) {
+  fmt::print(out_, " what the sender waited for, in {} looks:\n", waits.looks);
+  for (unsigned i = 0; i < kWaits; ++i) {
+    const auto wait = static_cast<Wait>(i);
+    fmt::print(out_, "   {:<36}{:>6.1f} %\n", describe(wait), 100 * waits.share(wait));
+  }
+  fmt::print(out_, " round trip {:.0f} us on average, {:.0f} at most; {} of {} paths bad at most\n",
+             waits.round_trip_us, waits.most_round_trip_us, waits.most_bad_paths, waits.paths);
+  const openmrc_qp_counters& sums = waits.sums;
+  fmt::print(
+      out_,
+      " sent again {} of {} packets: lost by path order {}, by time {}, by timeout {}; trimmed "
+      "{}, refused {}, speculative {}; not needed {}\n",
+      sums.retransmitted, sums.packets_sent, sums.lost_by_path_order, sums.lost_by_time,
+      sums.lost_by_timeout, sums.trimmed, sums.refused, sums.speculative, sums.spurious);
+}
+
 void Report::add_json(const Result& result) {
   const double gigabytes = static_cast<double>(result.messages * result.message_bytes) / 1e9;
   nlohmann::ordered_json row = {{"message_bytes", result.message_bytes},
@@ -134,6 +176,7 @@ void Report::add_json(const Result& result) {
   row["peer_cpu_s"] = result.peer_cpu_s;
   row["verified"] = result.verified;
   row["interrupted"] = result.interrupted;
+  if (result.waits) row["explain"] = waits_json(*result.waits);
   document_["results"].push_back(row);
 }
 
@@ -151,6 +194,7 @@ void Report::interval(const Interval& interval, std::uint64_t message_bytes) {
 
 void Report::add(const Result& result) {
   print_row(result);
+  if (result.waits) print_waits(*result.waits);
   add_json(result);
 }
 
@@ -166,10 +210,7 @@ void Report::end(const std::string& problem) {
     std::fflush(stdout);
   }
   if (options_.json_file.empty()) return;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
-      std::fopen(options_.json_file.c_str(), "we"), &std::fclose);
-  if (!file) throw Failure("cannot write " + options_.json_file);
-  fmt::print(file.get(), "{}\n", document_.dump(2));
+  write_file(options_.json_file, [this](std::ostream& file) { file << document_.dump(2) << '\n'; });
 }
 
 }  // namespace mrc::tool::perf

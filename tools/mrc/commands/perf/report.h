@@ -5,27 +5,26 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "commands/perf/endpoint.h"
-#include "commands/perf/plan.h"
-#include "commands/perf/watch.h"
+#include "commands/perf/audience.h"
 
 namespace mrc::tool::perf {
 
-class Report {
+class Report final : public Audience {
  public:
   explicit Report(const Options& options);
 
-  void waiting();  // server: nobody is there yet
-  void begin(const Plan& plan, const Endpoint& endpoint, const std::string& peer_host);
-  void interval(const Interval& interval, std::uint64_t message_bytes);
-  void add(const Result& result);
-  void data_wrong(const std::string& what);
+  void waiting() override;
+  void begin(const Plan& plan, const Endpoint& endpoint, const std::string& peer_host) override;
+  void interval(const Interval& interval, std::uint64_t message_bytes) override;
+  void add(const Result& result) override;
+  void data_wrong(const std::string& what) override;
   // Ends the table and writes the JSON document. `problem` is what ended the run early, or empty.
   void end(const std::string& problem);
 
  private:
   void print_banner(const Endpoint& endpoint, const std::string& peer_host);
   void print_row(const Result& result);
+  void print_waits(const Waits& waits);
   void add_json(const Result& result);
 
   const Options& options_;

@@ -25,14 +25,15 @@ std::uint64_t sum(const std::vector<std::uint64_t>& counts) {
 
 }  // namespace
 
-Session::Session(const Options& options, Report& report)
-    : options_(options), report_(report), terminal_(stderr) {}
+Session::Session(const Options& options, Audience& audience)
+    : options_(options), audience_(audience), terminal_(stderr) {}
 
 Session::~Session() = default;
 
-ExitCode Session::run() {
+template <typename Part>
+ExitCode Session::telling_the_peer(const Part& part) {
   try {
-    return options_.is_server() ? run_server() : run_client();
+    return part();
   } catch (const Failure& failure) {
     if (exchange_) {
       try {
@@ -43,6 +44,23 @@ ExitCode Session::run() {
     }
     throw;
   }
+}
+
+ExitCode Session::run() {
+  return telling_the_peer([this] {
+    if (!options_.is_server()) return run_client();
+    wait_for_client();
+    be_greeted(exchange_->receive(options_.timeout_s));
+    return run_server();
+  });
+}
+
+ExitCode Session::answer(collective::Exchange client, const json& hello) {
+  exchange_.emplace(std::move(client));
+  return telling_the_peer([this, &hello] {
+    be_greeted(hello);
+    return run_server();
+  });
 }
 
 EndpointOptions Session::endpoint_options(const Plan& plan) const {
@@ -62,9 +80,10 @@ WatchOptions Session::watch_options(std::uint64_t message_bytes) const {
   WatchOptions options;
   options.timeout_s = options_.timeout_s;
   options.report_every_s = options_.report_every_s;
+  options.suspicion = endpoint_->suspicion(exchange_->peer());
   options.peer_may_speak = options_.plan.both_ways && options_.is_server();
   options.on_interval = [this, message_bytes](const Interval& interval) {
-    report_.interval(interval, message_bytes);
+    audience_.interval(interval, message_bytes);
   };
   return options;
 }
@@ -90,6 +109,7 @@ void Session::set_up(std::uint64_t seed) {
 void Session::greet() {
   const std::uint64_t seed = std::random_device{}();
   set_up(seed);
+  const LongWait wait("waiting for " + options_.host);
   exchange_.emplace(
       collective::Exchange::connect(options_.host, options_.tcp_port, options_.timeout_s));
   exchange_->send(to_json(Hello{options_.plan, seed, endpoint_->address()}));
@@ -99,12 +119,15 @@ void Session::greet() {
   endpoint_->connect(theirs);
 }
 
-void Session::be_greeted() {
+void Session::wait_for_client() {
   // Whatever is wrong with the device should show before a client comes.
   { const Endpoint trial(endpoint_options(Plan{})); }
-  report_.waiting();
+  audience_.waiting();
   exchange_.emplace(collective::Listener(options_.tcp_port).accept(0));
-  const Hello hello = parse_hello(exchange_->receive(options_.timeout_s), exchange_->peer());
+}
+
+void Session::be_greeted(const json& message) {
+  const Hello hello = parse_hello(message, exchange_->peer());
   if (hello.plan.test != options_.plan.test)
     throw Failure(fmt::format("the server runs {}, the client {}", name_of(options_.plan.test),
                               name_of(hello.plan.test)));
@@ -122,7 +145,7 @@ void Session::be_greeted() {
 
 ExitCode Session::run_client() {
   greet();
-  report_.begin(options_.plan, *endpoint_, exchange_->peer());
+  audience_.begin(options_.plan, *endpoint_, exchange_->peer());
   ExitCode code = ExitCode::kOk;
   for (const std::uint64_t size : options_.plan.sizes) {
     code = measure(size);
@@ -136,10 +159,41 @@ Session::Outcome Session::send_writes(const Layout& layout, std::span<const std:
   Outcome outcome;
   const WatchOptions options = watch_options(layout.message_bytes());
   Watch watch(options, *exchange_, terminal_);
-  Sender sender(*endpoint_, {options_.plan, layout, *own_, options_.signal_every, credits});
+  std::optional<WaitSampler> waits;
+  std::vector<PlaneLosses> planes;
+  if (options_.losses) planes = plane_losses(endpoint_->device_name());
+  if (options_.explain || options_.losses) {
+    waits.emplace(options_.plan.qps, endpoint_->mtu(),
+                  [this](unsigned qp) { return endpoint_->counters(qp); });
+  }
+  Sender sender(*endpoint_, {options_.plan, layout, *own_, options_.signal_every, credits,
+                             waits ? &*waits : nullptr});
   outcome.result = sender.run(watch);
+  std::optional<Waits> waited;
+  if (waits) waited = waits->take();
+  if (options_.losses) outcome.result.losses = count_losses(waited->queue_pairs, planes);
+  if (options_.explain) outcome.result.waits = std::move(waited);
   outcome.counts = sender.counts();
   return outcome;
+}
+
+Losses Session::count_losses(const std::vector<openmrc_qp_counters>& counted,
+                             const std::vector<PlaneLosses>& planes) const {
+  Losses losses;
+  const std::vector<std::uint32_t> numbers = endpoint_->address().qps;
+  for (std::size_t i = 0; i < counted.size(); ++i)
+    losses.queue_pairs.push_back(losses_of(numbers.at(i), counted[i]));
+  add_planes(endpoint_->device_name(), planes, losses);
+  return losses;
+}
+
+// Once neither side sends any more; by then a path that was taken for bad may have answered.
+void Session::count_arrivals(Losses& losses) const {
+  for (unsigned qp = 0; qp < losses.queue_pairs.size(); ++qp) {
+    const openmrc_qp_counters counters = endpoint_->counters(qp);
+    losses.queue_pairs[qp].arrived = counters.packets_received + counters.duplicates;
+    losses.queue_pairs[qp].paths_bad = counters.paths_assumed_bad;
+  }
 }
 
 Session::Outcome Session::client_part(const Layout& layout) {
@@ -174,7 +228,7 @@ ExitCode Session::measure(std::uint64_t size) {
   Outcome outcome = client_part(layout);
   json end = {{"counts", outcome.counts}, {"result", to_json(outcome.result)}};
   exchange_->send(end);
-  const json answer = exchange_->receive(0);
+  const json answer = exchange_->receive(options_.longest_silence_s);
   const std::string& peer = exchange_->peer();
   Result& result = outcome.result;
   const auto sent = static_cast<double>(std::max<std::uint64_t>(sum(outcome.counts), 1));
@@ -183,22 +237,26 @@ ExitCode Session::measure(std::uint64_t size) {
   result.peer_bits_per_second = read_real(answer, "bits_per_second", peer);
   if (plan.both_ways && plan.verify)
     outcome.wrong = check_area(target_->bytes(), layout, *peers_, parse_counts(answer, plan, peer));
+  if (result.losses && answer.contains("losses")) {
+    result.peer_losses = parse_losses(answer.at("losses"), plan, peer);
+    count_arrivals(*result.losses);
+    settle(*result.losses, *result.peer_losses);
+  }
   std::string wrong = read_text(answer, "wrong", peer);
   if (wrong.empty()) wrong = outcome.wrong;
   result.verified = plan.verify && wrong.empty();
-  report_.add(result);
+  audience_.add(result);
   if (!wrong.empty()) {
-    report_.data_wrong(wrong);
+    audience_.data_wrong(wrong);
     throw Failure("data is wrong: " + wrong, FailureKind::kWrongData);
   }
   return result.interrupted ? ExitCode::kInterrupted : ExitCode::kOk;
 }
 
 ExitCode Session::run_server() {
-  be_greeted();
-  report_.begin(options_.plan, *endpoint_, exchange_->peer());
+  audience_.begin(options_.plan, *endpoint_, exchange_->peer());
   for (;;) {
-    const json message = exchange_->receive(0);
+    const json message = exchange_->receive(options_.longest_silence_s);
     if (message.contains("bye")) return ExitCode::kOk;
     const std::uint64_t size = read_number(message, "begin", kMaxBytes, exchange_->peer());
     const auto& sizes = options_.plan.sizes;
@@ -217,7 +275,7 @@ Session::Outcome Session::answer_pings(const Layout& layout, json& end) {
                      options_.plan.spin);
   exchange_->send({{"ready", true}});
   ping_pong.answer(*exchange_, options_.plan.verify);
-  end = exchange_->receive(0);
+  end = exchange_->receive(options_.longest_silence_s);
   outcome.cpu_s = cpu_seconds() - cpu_s;
   ping_pong.drain(options_.timeout_s);
   if (options_.plan.verify) outcome.wrong = ping_pong.check();
@@ -241,7 +299,7 @@ Session::Outcome Session::server_part(const Layout& layout, json& end) {
   } else if (receiver) {
     receiver->run(*exchange_);
   }
-  end = exchange_->receive(0);
+  end = exchange_->receive(options_.longest_silence_s);
   outcome.cpu_s = cpu_seconds() - cpu_s;
   const std::vector<std::uint64_t> counts = parse_counts(end, plan, peer);
   if (receiver) receiver->finish(counts, options_.timeout_s);
@@ -256,19 +314,24 @@ ExitCode Session::serve(std::uint64_t size) {
   prepare_area(target_->bytes(), layout);
   json end;
   const bool latency = options_.plan.test == Test::kWriteLatency;
-  const Outcome outcome = latency ? answer_pings(layout, end) : server_part(layout, end);
-  exchange_->send({{"wrong", outcome.wrong},
-                   {"cpu_s", outcome.cpu_s},
-                   {"counts", outcome.counts},
-                   {"bits_per_second", outcome.result.bits_per_second()}});
+  Outcome outcome = latency ? answer_pings(layout, end) : server_part(layout, end);
+  json answer = {{"wrong", outcome.wrong},
+                 {"cpu_s", outcome.cpu_s},
+                 {"counts", outcome.counts},
+                 {"bits_per_second", outcome.result.bits_per_second()}};
+  if (outcome.result.losses) {
+    count_arrivals(*outcome.result.losses);
+    answer["losses"] = to_json(*outcome.result.losses);
+  }
+  exchange_->send(answer);
   Result shown = parse_result(end, exchange_->peer());
   shown.message_bytes = size;
   shown.peer_bits_per_second = outcome.result.bits_per_second();
   shown.cpu_s = outcome.cpu_s;
   shown.verified = options_.plan.verify && outcome.wrong.empty();
-  report_.add(shown);
+  audience_.add(shown);
   if (outcome.wrong.empty()) return ExitCode::kOk;
-  report_.data_wrong(outcome.wrong);
+  audience_.data_wrong(outcome.wrong);
   throw Failure("data is wrong: " + outcome.wrong, FailureKind::kWrongData);
 }
 

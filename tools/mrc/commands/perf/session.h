@@ -2,15 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
 
 #include "collective/exchange.h"
+#include "commands/perf/audience.h"
 #include "commands/perf/endpoint.h"
 #include "commands/perf/memory.h"
 #include "commands/perf/plan.h"
 #include "commands/perf/protocol.h"
-#include "commands/perf/report.h"
 #include "exit_code.h"
 #include "terminal.h"
 
@@ -18,13 +19,15 @@ namespace mrc::tool::perf {
 
 class Session {
  public:
-  Session(const Options& options, Report& report);
+  Session(const Options& options, Audience& audience);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   // Throws Failure, after telling the peer where there is one.
   ExitCode run();
+  // Serves a client that is there already and has said `hello`. Throws as run() does.
+  ExitCode answer(collective::Exchange client, const nlohmann::json& hello);
 
  private:
   // What a side has found out about one size.
@@ -35,13 +38,19 @@ class Session {
     double cpu_s = 0;                   // server: from the start until the client was done
   };
 
+  template <typename Part>
+  ExitCode telling_the_peer(const Part& part);
   ExitCode run_client();
   ExitCode run_server();
   void greet();
-  void be_greeted();
+  void wait_for_client();
+  void be_greeted(const nlohmann::json& message);
   void set_up(std::uint64_t seed);
   EndpointOptions endpoint_options(const Plan& plan) const;
   WatchOptions watch_options(std::uint64_t message_bytes) const;
+  Losses count_losses(const std::vector<openmrc_qp_counters>& counted,
+                      const std::vector<PlaneLosses>& planes) const;
+  void count_arrivals(Losses& losses) const;
   // Where single messages and credits leave from; bandwidth takes stretches of the pattern itself.
   std::span<std::byte> source() const { return own_messages_->bytes(); }
 
@@ -53,7 +62,7 @@ class Session {
   Outcome send_writes(const Layout& layout, std::span<const std::byte> credits);
 
   Options options_;
-  Report& report_;
+  Audience& audience_;
   Terminal terminal_;
   std::optional<collective::Exchange> exchange_;
   std::optional<Area> target_;        // the peer writes here

@@ -24,6 +24,7 @@ struct SenderOptions {
   unsigned signal_every = 0;  // 0 = a good value
   // write_imm: how many messages the peer has room for, one word per queue pair, written by it.
   std::span<const std::byte> credits;
+  WaitSampler* waits = nullptr;  // --explain
 };
 
 // Keeps all queue pairs full of writes and measures what completes.
@@ -54,6 +55,8 @@ class Sender {
   void measure(Watch& watch, Result& result);
   void drain(Watch& watch);
   double share(std::int64_t now) const;
+  double acknowledged_bytes() const;
+  void begin_peak(std::int64_t now);
   void note_peak(std::int64_t now);
 
   Endpoint& endpoint_;
@@ -65,8 +68,8 @@ class Sender {
   std::uint64_t completed_ = 0;  // of all flows
   std::int64_t begin_ns_ = 0;
   std::int64_t peak_ns_ = 0;
-  std::uint64_t peak_completed_ = 0;
-  double peak_per_second_ = 0;
+  double peak_from_bytes_ = 0;
+  double peak_bytes_per_second_ = 0;
   Patience patience_;
 };
 

@@ -28,6 +28,7 @@ struct WatchOptions {
   double report_every_s = 0;
   bool peer_may_speak = false;  // it measures as well and may be done before us
   std::function<void(const Interval&)> on_interval;
+  std::string suspicion;  // what both ends know of each other and speaks against them
 };
 
 class Watch {
@@ -37,6 +38,8 @@ class Watch {
   // To be called all the time, with the messages complete so far and how far we are. False when
   // somebody wants us to stop; throws Failure when nothing moves or the peer is gone.
   bool keep_going(std::int64_t now, std::uint64_t messages, double share);
+  // The time is over and so many messages are still under way: says so after 2 s, then 4, 8...
+  void note_late(std::int64_t now, std::uint64_t under_way);
 
  private:
   void check_peer();
@@ -50,6 +53,14 @@ class Watch {
   std::int64_t interval_ns_;
   std::uint64_t moved_messages_ = 0;
   std::uint64_t interval_messages_ = 0;
+  std::string why_silent() const;
+  void tell_standstill(std::int64_t now);
+
+  struct Late {
+    std::int64_t since_ns = 0;
+    std::int64_t next_ns = 0;
+  } late_;
+  std::int64_t next_standstill_ns_ = 0;  // when that nothing moves is told again; 0: it moves
 };
 
 // Waiting by looking again and again, without standing in the way of whom we wait for: on a machine

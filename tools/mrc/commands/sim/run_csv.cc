@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "commands/sim/run.h"
+#include "output_file.h"
 
 namespace mrc::tool::simulator {
 namespace {
@@ -52,15 +53,6 @@ void write_sample(std::ostream& out, const Run& run, const sim::Sample& sample) 
                      sim::transport_name(run.report.config.transport), to_us(sample.at), total,
                      sample.deepest_queue_bytes, s.connections, s.window_bytes / senders,
                      s.in_flight_bytes / senders, s.good_evs, s.bad_evs, planes);
-}
-
-// Opens a file, lets `write` fill it, and complains in one line.
-template <typename Write>
-void write_file(const std::string& path, const Write& write) {
-  std::ofstream file(path);
-  write(file);
-  file.close();
-  if (!file) throw std::runtime_error(path + ": cannot be written");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "commands/sim/run.h"
 #include "commands/sim/svg_plot.h"
+#include "output_file.h"
 #include "text.h"
 
 namespace mrc::tool::simulator {
@@ -47,17 +48,21 @@ std::vector<PlotMark> fault_marks(const sim::Report& report) {
 std::string completion_cdf(const std::vector<Run>& runs) {
   LinePlot plot{"completion time, us", "share of flows, %", {}, {}};
   for (std::size_t r = 0; r < runs.size(); ++r) {
+    const std::vector<sim::FlowResult>& flows = runs[r].report.result.flows;
     std::vector<double> times;
-    for (const sim::FlowResult& flow : runs[r].report.result.flows)
+    for (const sim::FlowResult& flow : flows)
       if (flow.sent >= 0 && !flow.failed) times.push_back(to_us(flow.sent - flow.posted));
     std::sort(times.begin(), times.end());
     PlotLine line{name_of(runs[r]), palette(r), {}};
+    // Of all flows: the line of a run in which some failed ends below 100 %.
+    const auto share = [&flows](std::size_t done) {
+      return 100.0 * static_cast<double>(done) / static_cast<double>(flows.size());
+    };
     // Few enough points, the last among them.
     const std::size_t step = std::max<std::size_t>(1, times.size() / kLinePoints);
     for (std::size_t i = 0; i < times.size(); i += step)
-      line.points.push_back(
-          {times[i], 100.0 * static_cast<double>(i) / static_cast<double>(times.size())});
-    if (!times.empty()) line.points.push_back({times.back(), 100});
+      line.points.push_back({times[i], share(i)});
+    if (!times.empty()) line.points.push_back({times.back(), share(times.size())});
     plot.lines.push_back(std::move(line));
   }
   return draw(plot);
@@ -221,10 +226,7 @@ std::string page(const std::vector<Run>& runs) {
 }  // namespace
 
 void write_html(const std::string& path, const std::vector<Run>& runs) {
-  std::ofstream file(path, std::ios::binary);
-  file << page(runs);
-  file.close();
-  if (!file) throw std::runtime_error(path + ": cannot be written");
+  write_file(path, [&](std::ostream& file) { file << page(runs); });
 }
 
 }  // namespace mrc::tool::simulator

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "commands/sim/run.h"
 #include "json_writer.h"
 
@@ -21,6 +23,7 @@ void write_topology(JsonWriter& json, const fabric::TopologySpec& t) {
   json.value("hosts", t.hosts);
   json.value("t0", t.t0);
   json.value("t1", t.t1);
+  if (t.cables > 1) json.value("cables", t.cables);
   if (t.t2 > 0) {
     json.value("pods", t.pods);
     json.value("t2", t.t2);
@@ -28,6 +31,21 @@ void write_topology(JsonWriter& json, const fabric::TopologySpec& t) {
   json.value("gbps", static_cast<double>(t.host_link.bits_per_second) / 1e9);
   json.value("uplink_gbps", static_cast<double>(t.t0_t1_link.bits_per_second) / 1e9);
   json.value("delay_us", static_cast<double>(t.host_link.delay_ps) / 1e6);
+  json.end_object();
+}
+
+void write_slowdown(JsonWriter& json, const sim::Report& r) {
+  if (r.slowdown.empty()) return;
+  json.begin_object("slowdown");
+  for (const sim::SlowdownClass& c : r.slowdown) {
+    json.begin_object(c.up_to_bytes > 0 ? fmt::format("to_{}kB", c.up_to_bytes / 1'000) : "longer");
+    json.value("flows", c.flows);
+    json.value("mean", c.mean);
+    json.value("p50", c.p50);
+    json.value("p99", c.p99);
+    json.value("max", c.max);
+    json.end_object();
+  }
   json.end_object();
 }
 
@@ -52,6 +70,23 @@ void write_times(JsonWriter& json, const sim::Report& r) {
     json.value("ratio", r.victim->ratio);
     json.end_object();
   }
+  if (r.fairness) {
+    const sim::FairnessReport& f = *r.fairness;
+    json.begin_object("fairness");
+    json.value("from_us", f.from_us);
+    json.value("until_us", f.until_us);
+    json.value("jain", f.jain);
+    json.value("jain_worst", f.jain_worst);
+    json.value("share_min", *std::min_element(f.share.begin(), f.share.end()));
+    json.value("share_max", *std::max_element(f.share.begin(), f.share.end()));
+    json.array("share", f.share);
+    json.begin_array("shares_over_time");
+    for (const std::vector<double>& slice : f.slices)
+      json.array({}, slice);
+    json.end_array();
+    json.end_object();
+  }
+  write_slowdown(json, r);
   if (r.collective) {
     json.value("algorithm_gbps", r.collective->algorithm_gbps);
     json.value("bus_gbps", r.collective->bus_gbps);
@@ -107,6 +142,34 @@ void write_faults(JsonWriter& json, const sim::Report& r) {
   json.end_object();
 }
 
+void write_explanations(JsonWriter& json, const Run& run) {
+  if (run.explanations.empty()) return;
+  json.begin_array("explain");
+  for (const sim::Explanation& e : run.explanations) {
+    const sim::Task& task = run.workload.tasks[e.task];
+    json.begin_object();
+    json.value("source", task.source);
+    json.value("destination", task.destination);
+    json.value("bytes", task.bytes);
+    json.value("posted_us", static_cast<double>(run.report.result.flows[e.task].posted) / 1e6);
+    json.value("us", e.us);
+    json.begin_object("parts_us");
+    for (std::size_t i = 0; i < sim::kTimeParts; ++i)
+      json.value(name_of(static_cast<sim::TimePart>(i)), e.part_us[i]);
+    json.end_object();
+    json.value("packets", e.packets);
+    json.value("copies", e.copies);
+    json.begin_object("copies_not_placed");
+    for (std::size_t i = 0; i < sim::kTimeParts; ++i)
+      if (e.lost[i] > 0) json.value(name_of(static_cast<sim::TimePart>(i)), e.lost[i]);
+    json.end_object();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
 void write_run(JsonWriter& json, const Run& run) {
   const sim::Report& r = run.report;
   json.begin_object();
@@ -118,6 +181,7 @@ void write_run(JsonWriter& json, const Run& run) {
   write_times(json, r);
   write_counters(json, r.result);
   write_faults(json, r);
+  write_explanations(json, run);
   json.value("events", r.result.events);
   json.value("packet_hops", r.result.network.packet_hops);
   json.value("setup_s", run.setup_s);
@@ -128,8 +192,6 @@ void write_run(JsonWriter& json, const Run& run) {
   json.value("trace_hash", fmt::format("{:016x}", r.result.trace_hash));
   json.end_object();
 }
-
-}  // namespace
 
 void print_json(const std::vector<Run>& runs) {
   JsonWriter json(stdout);

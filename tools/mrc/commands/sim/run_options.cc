@@ -1,20 +1,13 @@
 #include "commands/sim/run_options.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "base/quantity.h"
+#include "commands/sim/number_text.h"
+#include "commands/sim/run_files.h"
 #include "fabric/fault_plan.h"
 #include "fabric/input_error.h"
-#include "fabric/quantity.h"
-#include "fabric/toml_file.h"
 #include "fabric/topology_file.h"
-#include "sim/pcapng_capture.h"
 
 namespace mrc::tool::simulator {
 namespace {
@@ -22,76 +15,21 @@ namespace {
 using fabric::InputError;
 
 template <typename Number>
-bool parse_all(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-constexpr Unit kByteUnits[] = {{"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-                               {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9},
-                               {"k", 1e3},      {"M", 1e6},         {"G", 1e9},
-                               {"B", 1}};
-
-std::uint64_t parse_bytes(std::string_view text) {
-  std::uint64_t plain = 0;
-  if (parse_all(text, plain)) return plain;
-  for (const Unit& unit : kByteUnits) {
-    double number = 0;
-    if (!text.ends_with(unit.name)) continue;
-    if (!parse_all(text.substr(0, text.size() - unit.name.size()), number)) continue;
-    if (number >= 0 && number * unit.factor < 1e15)
-      return static_cast<std::uint64_t>(std::llround(number * unit.factor));
-  }
-  throw InputError("'" + std::string(text) + "' is no number of bytes");
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw InputError(path + ": cannot be read");
-  return text.str();
-}
-
-template <typename Number>
 bool apply_topology_key(std::span<const fabric::TopologyKey<Number>> keys, std::string_view name,
                         const std::string& text, RunOptions& options) {
   for (const fabric::TopologyKey<Number>& key : keys) {
     if (name != key.name) continue;
-    Number number = 0;
-    if (!parse_all(std::string_view(text), number))
-      throw InputError("'" + text + "' is no " + (std::is_integral_v<Number> ? "whole " : "") +
-                       "number");
-    options.topology.*key.member = number;
+    std::optional<Number> number = read_number<Number>(text);
+    if constexpr (!std::is_integral_v<Number>)
+      if (!number) number = parse_named(name, text);
+    if (!number) {
+      const std::string_view form = std::is_integral_v<Number> ? kCountForm : form_of_named(name);
+      throw InputError("'" + text + "' is not " + std::string(form));
+    }
+    options.topology.*key.member = *number;
     return true;
   }
   return false;
-}
-
-// The text of a TOML value, as it would stand behind a flag.
-std::string text_of(const toml::node& node) {
-  if (const auto* text = node.as_string()) return text->get();
-  if (const auto* whole = node.as_integer()) return std::to_string(whole->get());
-  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
-  if (const auto* number = node.as_floating_point()) {
-    char buffer[64];
-    const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), number->get());
-    if (error == std::errc()) return {buffer, end};
-  }
-  throw InputError("a text, a number, true or false is expected");
-}
-
-void apply_node(std::string_view name, const toml::node& node, RunOptions& options) {
-  if (is_topology_key(name)) return apply_topology_text(name, text_of(node), options);
-  const Setting* setting = find_setting(name);
-  if (setting == nullptr) throw InputError("unknown key");
-  const toml::array* list = node.as_array();
-  if (list == nullptr || !setting->repeats) return apply_text(*setting, text_of(node), options);
-  for (const toml::node& element : *list)
-    apply_text(*setting, text_of(element), options);
 }
 
 }  // namespace
@@ -102,37 +40,74 @@ std::string flag_of(std::string_view name) {
   return flag;
 }
 
+namespace {
+
+template <typename Number>
+Number wanted(const std::optional<Number>& read, const std::string& text, std::string_view form) {
+  if (!read) throw InputError("'" + text + "' is not " + std::string(form));
+  return *read;
+}
+
+}  // namespace
+
 Value parse_value(const Setting& setting, const std::string& text) {
   Value value;
   value.text = text;
-  const auto refuse = [&](const char* wanted) {
-    throw InputError("'" + text + "' is no " + wanted);
-  };
   switch (setting.kind) {
     case ValueKind::kFlag:
-      if (text != "true" && text != "false") refuse("true or false");
+      if (text != "true" && text != "false")
+        throw InputError("'" + text + "' is not true or false");
       value.flag = text == "true";
       break;
     case ValueKind::kCount:
-      if (!parse_all(std::string_view(text), value.count)) refuse("whole number");
+      // A seed may have all 64 bits, which is more than a quantity may.
+      if (const auto plain = read_number<std::uint64_t>(text))
+        value.count = *plain;
+      else
+        value.count = wanted(parse_count(text), text, kCountForm);
       break;
     case ValueKind::kNumber:
-      if (!parse_all(std::string_view(text), value.number)) refuse("number");
+      if (const auto plain = read_number<double>(text))
+        value.number = *plain;
+      else
+        value.number = wanted(parse_named(setting.name, text), text, form_of_named(setting.name));
       break;
-    case ValueKind::kTime: {
-      const std::optional<sim::Time> time = fabric::parse_time(text);
-      if (!time) refuse("time such as 10us or 2ms");
-      value.time = *time;
+    case ValueKind::kShare:
+      value.number = wanted(parse_share(text), text, kShareForm);
       break;
-    }
+    case ValueKind::kTime:
+      value.time = wanted(parse_time(text), text, kTimeForm);
+      break;
     case ValueKind::kBytes:
-      value.count = parse_bytes(text);
+      value.count = wanted(parse_bytes(text), text, kBytesForm);
       break;
     case ValueKind::kText:
       if (text.empty()) throw InputError("must not be empty");
       break;
   }
   return value;
+}
+
+std::vector<std::uint64_t> parse_seeds(const std::string& text) {
+  constexpr std::uint64_t kMaxSeeds = 10'000;
+  const auto refuse = [&] {
+    throw InputError("'" + text + "' is no list of at most " + std::to_string(kMaxSeeds) +
+                     " seeds such as 1-20 or 1,4,7-9");
+  };
+  std::vector<std::uint64_t> seeds;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string_view part = std::string_view(text).substr(begin, comma - begin);
+    const std::size_t dash = std::min(part.find('-'), part.size());
+    const auto first = read_number<std::uint64_t>(part.substr(0, dash));
+    const auto last =
+        dash < part.size() ? read_number<std::uint64_t>(part.substr(dash + 1)) : first;
+    if (!first || !last || *last < *first || *last - *first >= kMaxSeeds - seeds.size()) refuse();
+    for (std::uint64_t seed = *first; seed <= *last; ++seed)
+      seeds.push_back(seed);
+    begin = comma + 1;
+  }
+  return seeds;
 }
 
 void apply_text(const Setting& setting, const std::string& text, RunOptions& options) {
@@ -151,50 +126,14 @@ void apply_topology_text(std::string_view name, const std::string& text, RunOpti
     apply_topology_key(fabric::topology_number_keys(), name, text, options);
 }
 
-void apply_file(const std::string& path, RunOptions& options) {
-  const toml::table table = fabric::load_toml(path);
-  for (const auto& [key, node] : table) {
-    try {
-      apply_node(key.str(), node, options);
-    } catch (const InputError& error) {
-      throw InputError(fabric::place(path, key.source()) + std::string(key.str()) + ": " +
-                       error.what());
-    }
-  }
+void apply_by_name(std::string_view name, const std::string& text, RunOptions& options) {
+  if (is_topology_key(name)) return apply_topology_text(name, text, options);
+  const Setting* setting = find_setting(name);
+  if (setting == nullptr) throw InputError("unknown key");
+  apply_text(*setting, text, options);
 }
 
-namespace {
-
-void check_writable(const std::string& path) {
-  if (path.empty()) return;
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw InputError(path + ": is a directory");
-  if (std::filesystem::exists(path, error)
-          ? access(path.c_str(), W_OK) == 0
-          : access(parent.empty() ? "." : parent.c_str(), W_OK) == 0)
-    return;
-  throw InputError(path + ": cannot be written");
-}
-
-// Everything that can be wrong with them, before hours are spent on the run.
-void check_outputs(const RunOptions& options, const fabric::Topology& topology) {
-  const Outputs& outputs = options.outputs;
-  for (const std::string* path : {&outputs.csv, &outputs.series, &outputs.report, &outputs.pcap})
-    check_writable(*path);
-  if (outputs.pcap.empty() != outputs.pcap_links.empty())
-    throw InputError("--pcap and --pcap-link belong together");
-  if (!outputs.pcap.empty() && options.config.mrc.seal.on)
-    throw InputError("--pcap shows packets that are not sealed; leave out --sealed or --pcap");
-  if (!outputs.pcap.empty() && options.transports.size() > 1)
-    throw InputError("--pcap takes one transport at a time");
-  for (const std::string& link : outputs.pcap_links)
-    sim::parse_links(link, topology);
-}
-
-}  // namespace
-
-void resolve(RunOptions& options) {
+fabric::TopologySpec resolve_fabric(const RunOptions& options) {
   fabric::TopologySpec spec =
       fabric::resolve_topology(fabric::find_topology(options.topology_source), options.topology);
   if (options.one_plane) {
@@ -202,6 +141,11 @@ void resolve(RunOptions& options) {
       link->bits_per_second *= spec.planes;
     spec.planes = 1;
   }
+  return spec;
+}
+
+void resolve(RunOptions& options) {
+  const fabric::TopologySpec spec = resolve_fabric(options);
   options.config.topology = spec;
   options.config.workload.seed = options.config.seed;
 

@@ -1,4 +1,5 @@
 // The settings themselves: names, help and where values go.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -33,7 +34,8 @@ sim::Time from_us(double us) {
 sim::Transport transport(const std::string& name) {
   if (name == "mrc") return sim::Transport::kMrc;
   if (name == "rocev2" || name == "roce") return sim::Transport::kRoce;
-  throw InputError("'" + name + "' is no transport; there are mrc, rocev2 and both");
+  if (name == "split") return sim::Transport::kSplit;
+  throw InputError("'" + name + "' is no transport; there are mrc, rocev2, split and both");
 }
 
 void set_transport(RunOptions& o, const Value& v) {
@@ -45,9 +47,15 @@ void set_transport(RunOptions& o, const Value& v) {
 }
 
 void set_compare(RunOptions& o, const Value& v) {
-  const std::size_t comma = v.text.find(',');
-  if (comma == std::string::npos) throw InputError("must name two transports: mrc,rocev2");
-  o.transports = {transport(v.text.substr(0, comma)), transport(v.text.substr(comma + 1))};
+  std::vector<sim::Transport> named;
+  for (std::size_t begin = 0; begin <= v.text.size();) {
+    const std::size_t comma = std::min(v.text.find(',', begin), v.text.size());
+    named.push_back(transport(v.text.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  if (named.size() < 2 || named.size() > 3)
+    throw InputError("must name two or three transports, such as mrc,rocev2,split");
+  o.transports = std::move(named);
 }
 
 void set_forwarding(RunOptions& o, const Value& v) {
@@ -96,16 +104,37 @@ constexpr std::array kWorkload{
             }},
     Setting{"seed", Kind::kCount, "The same seed gives the same run",
             [](RunOptions& o, const Value& v) { o.config.seed = v.count; }},
+    Setting{"seeds", Kind::kText, "Several, e.g. 1-20: mean, 95 % confidence interval and worst",
+            [](RunOptions& o, const Value& v) { o.seeds = parse_seeds(v.text); }},
     Setting{"qps", Kind::kCount, "Connections per pair of hosts",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.connections, v.count, 1, 1024);
             }},
-    Setting{"senders", Kind::kCount, "Senders of an incast",
+    Setting{"senders", Kind::kCount, "Senders of an incast or of fairness",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.senders, v.count, 1, 1 << 24);
             }},
     Setting{"victim", Kind::kFlag, "Incast: one more flow in the rack of the sink",
             [](RunOptions& o, const Value& v) { o.config.workload.victim = v.flag; }},
+    Setting{"crossing", Kind::kCount, "Parking lot: flows A to C, and as many C to B",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.crossing, v.count, 1, 1 << 20);
+            }},
+    Setting{"through_bytes", Kind::kBytes, "Parking lot: of the flow A to B, if not as the others",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.workload.through_bytes, v.count, 1, (std::uint64_t{1} << 36) - 1);
+            }},
+    Setting{
+        "stagger_us", Kind::kNumber, "Fairness: from the start of one flow to that of the next",
+        [](RunOptions& o, const Value& v) { o.config.workload.stagger_ps = from_us(v.number); }},
+    Setting{"load", Kind::kNumber, "Poisson: payload over the rate of all hosts' ports",
+            [](RunOptions& o, const Value& v) { o.config.workload.load = v.number; }},
+    Setting{"sizes", Kind::kText,
+            "Poisson: websearch, or a file of 'bytes percent'; otherwise all have --bytes",
+            [](RunOptions& o, const Value& v) { o.config.workload.sizes = v.text; }},
+    Setting{
+        "arrivals_us", Kind::kNumber, "Poisson: flows come for so long",
+        [](RunOptions& o, const Value& v) { o.config.workload.arrivals_ps = from_us(v.number); }},
     Setting{"source", Kind::kCount, "Pair: the sending host",
             [](RunOptions& o, const Value& v) {
               set_number(o.config.workload.source, v.count, 0, 1 << 24);
@@ -165,7 +194,7 @@ constexpr std::array kNetwork{
     Setting{"queue", Kind::kText,
             "A queue threshold as share of the BDP, e.g. ecn_min=0.2; repeats",
             [](RunOptions& o, const Value& v) { set_queue(v.text, o.config.queue_shares); }, true},
-    Setting{"loss", Kind::kNumber, "A packet is lost on its way with this probability",
+    Setting{"loss", Kind::kShare, "A packet is lost on its way with this probability (1%, 0.01)",
             [](RunOptions& o, const Value& v) { o.config.loss = probability(v.number); }},
     Setting{"fail", Kind::kText, "A fault, e.g. 't0:3/t1:5/plane:0 down @10us for 2ms'; repeats",
             [](RunOptions& o, const Value& v) { o.faults.push_back(v.text); }, true},
@@ -176,8 +205,10 @@ constexpr std::array kNetwork{
 };
 
 constexpr std::array kTransport{
-    Setting{"transport", Kind::kText, "mrc, rocev2, or both on one page", set_transport},
-    Setting{"compare", Kind::kText, "Two transports side by side: mrc,rocev2", set_compare},
+    Setting{"transport", Kind::kText,
+            "mrc, rocev2, split (RoCEv2, each message on several fixed paths), or both",
+            set_transport},
+    Setting{"compare", Kind::kText, "Transports side by side, e.g. mrc,rocev2,split", set_compare},
     Setting{"mtu", Kind::kCount, "Payload bytes per packet", set_mtu},
     Setting{"cc", Kind::kText, "Congestion control: nscc (RoCEv2: DCQCN), or none", set_cc},
     Setting{
@@ -210,6 +241,14 @@ constexpr std::array kTransport{
             [](RunOptions& o, const Value& v) { set_nscc(v.text, o.config.mrc.nscc); }, true},
     Setting{"roce", Kind::kText, "A parameter of RoCEv2 or DCQCN, e.g. ack_every=32; repeats",
             [](RunOptions& o, const Value& v) { set_roce(v.text, o.config.roce); }, true},
+    Setting{"dcqcn", Kind::kText, "RoCEv2: tuned (default), paper, or nic (as a NIC ships)",
+            [](RunOptions& o, const Value& v) {
+              o.config.roce.rates = sim::DcqcnParameters::named(v.text);
+            }},
+    Setting{"split_paths", Kind::kCount, "Split: paths per message",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.config.roce.split_paths, v.count, 1, 64);
+            }},
     Setting{"no_pfc", Kind::kFlag, "RoCEv2: no priority flow control",
             [](RunOptions& o, const Value& v) { o.config.roce.pfc = !v.flag; }},
 };
@@ -233,8 +272,19 @@ constexpr std::array kOutput{
               o.config.bin_ps = from_us(v.number);
               if (o.config.bin_ps < 1'000) throw InputError("must be at least 0.001");
             }},
+    Setting{
+        "explain", Kind::kCount,
+        "Tell of so many flows, those that lost the most time, where it went; takes a second run",
+        [](RunOptions& o, const Value& v) { set_number(o.outputs.explain, v.count, 1, 1'000); }},
     Setting{"report", Kind::kText, "Write a page with plots (HTML)",
             [](RunOptions& o, const Value& v) { o.outputs.report = v.text; }},
+    Setting{"record", Kind::kText, "Write a recording for `mrc view`",
+            [](RunOptions& o, const Value& v) { o.outputs.record = v.text; }},
+    Setting{"record_hops", Kind::kCount,
+            "Record so many hops of single packets, from the start and from the first fault",
+            [](RunOptions& o, const Value& v) {
+              set_number(o.outputs.record_hops, v.count, 0, 1'000'000);
+            }},
     Setting{"pcap", Kind::kText, "Write the frames on chosen links (pcapng)",
             [](RunOptions& o, const Value& v) { o.outputs.pcap = v.text; }},
     Setting{"pcap_link", Kind::kText, "A link to capture, e.g. 't0:3>t1:5/plane:0'; repeats",

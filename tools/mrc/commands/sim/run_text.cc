@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "commands/sim/run.h"
+#include "terminal.h"
 #include "text.h"
 
 namespace mrc::tool::simulator {
@@ -10,6 +12,7 @@ namespace {
 
 constexpr int kLabelWidth = 26;
 constexpr int kColumnWidth = 22;
+constexpr int kPartWidth = 40;
 
 std::string us(double value) { return fmt::format("{:.2f} us", value); }
 
@@ -62,8 +65,31 @@ void print_times(const Table& table, const sim::Report& first) {
       return r.report.collective ? bit_rate(r.report.collective->bus_gbps * 1e9) : "not finished";
     });
   }
+  if (first.fairness) {
+    table.row("shares while all send", [](const Run& r) {
+      if (!r.report.fairness) return std::string("not measured");
+      const std::vector<double>& share = r.report.fairness->share;
+      return fmt::format("{:.1f} to {:.1f} %", 100 * *std::min_element(share.begin(), share.end()),
+                         100 * *std::max_element(share.begin(), share.end()));
+    });
+    table.row("Jain's index; worst tenth", [](const Run& r) {
+      const auto& f = r.report.fairness;
+      return f ? fmt::format("{:.4f}; {:.4f}", f->jain, f->jain_worst) : "not measured";
+    });
+  }
+  for (std::size_t i = 0; i < first.slowdown.size(); ++i) {
+    const std::uint64_t limit = first.slowdown[i].up_to_bytes;
+    const std::string label =
+        limit > 0 ? fmt::format("slowdown to {} kB", limit / 1'000) : "slowdown beyond";
+    table.row(label.c_str(), [&](const Run& r) {
+      for (const sim::SlowdownClass& c : r.report.slowdown)
+        if (c.up_to_bytes == limit) return fmt::format("{:.2f}, p99 {:.2f}", c.mean, c.p99);
+      return std::string("-");
+    });
+  }
   if (first.victim) {
-    table.row("victim / alone", [](const Run& r) {
+    const bool through = first.config.workload.name == "parking-lot";
+    table.row(through ? "through flow / alone" : "victim / alone", [](const Run& r) {
       return r.report.victim ? fmt::format("{:.3f}", r.report.victim->ratio) : "not finished";
     });
   }
@@ -92,6 +118,32 @@ void print_counts(const Table& table, const sim::Report& first) {
   });
 }
 
+std::string lost_copies(const sim::Explanation& e) {
+  std::string text;
+  for (std::size_t i = 0; i < sim::kTimeParts; ++i) {
+    if (e.lost[i] == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(e.lost[i]),
+                        name_of(static_cast<sim::TimePart>(i)));
+  }
+  return text.empty() ? text : " (" + text + ")";
+}
+
+void print_explanation(const Run& run, const sim::Explanation& e, const Terminal& out) {
+  const sim::Task& task = run.workload.tasks[e.task];
+  fmt::print(out.stream(), "{}\n",
+             out.bold(fmt::format("{}: host {} to host {}, {} bytes, {:.2f} us",
+                                  sim::transport_name(run.report.config.transport), task.source,
+                                  task.destination, grouped(task.bytes), e.us)));
+  for (std::size_t i = 0; i < sim::kTimeParts; ++i) {
+    if (e.part_us[i] <= 0) continue;
+    fmt::print(out.stream(), "  {:<{}}{:>12.2f} us{:>7.1f} %\n",
+               describe(static_cast<sim::TimePart>(i)), kPartWidth, e.part_us[i],
+               100 * e.part_us[i] / e.us);
+  }
+  fmt::print(out.stream(), "  {} packets, {} sent again{}\n", grouped(e.packets), grouped(e.copies),
+             lost_copies(e));
+}
+
 }  // namespace
 
 void print_text(const std::vector<Run>& runs, const Terminal& terminal) {
@@ -100,6 +152,9 @@ void print_text(const std::vector<Run>& runs, const Terminal& terminal) {
   const Table table(runs, terminal);
   print_times(table, first);
   print_counts(table, first);
+  for (const Run& run : runs)
+    for (const sim::Explanation& explanation : run.explanations)
+      print_explanation(run, explanation, terminal);
   for (const Run& run : runs) {
     const sim::SimResult& r = run.report.result;
     fmt::print(terminal.stream(), "{}\n",

@@ -1,13 +1,13 @@
 #include "commands/sim/run_tuning.h"
 
-#include <charconv>
-#include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <variant>
 
+#include "commands/sim/number_text.h"
 #include "fabric/input_error.h"
 #include "seal/layout.h"
 
@@ -98,28 +98,40 @@ Assignment split(std::string_view text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+[[noreturn]] void refuse_value(const Assignment& assignment, const std::string& wanted) {
+  throw InputError(std::string(assignment.name) + " cannot be '" + std::string(assignment.value) +
+                   "'; write " + wanted);
+}
+
 template <typename Number>
 Number parse(const Assignment& assignment) {
-  Number number{};
-  const char* end = assignment.value.data() + assignment.value.size();
   if constexpr (std::is_same_v<Number, bool>) {
-    if (assignment.value == "true" || assignment.value == "false")
-      return assignment.value == "true";
+    if (assignment.value == "true" || assignment.value == "1") return true;
+    if (assignment.value == "false" || assignment.value == "0") return false;
+    refuse_value(assignment, "true or false");
   } else {
-    const auto [stop, error] = std::from_chars(assignment.value.data(), end, number);
-    bool good = error == std::errc() && stop == end;
-    if constexpr (std::is_floating_point_v<Number>) good = good && std::isfinite(number);
-    if (good && !(number < Number{})) return number;
+    const std::optional<Number> number = read_number<Number>(assignment.value);
+    if (number && !(*number < Number{})) return *number;
+    if constexpr (std::is_floating_point_v<Number>)
+      refuse_value(assignment, "a number from 0 on");
+    else
+      refuse_value(assignment, "a whole number from 0 to " +
+                                   std::to_string(std::numeric_limits<Number>::max()));
   }
-  throw InputError(std::string(assignment.name) + " cannot be '" + std::string(assignment.value) +
-                   "'");
+}
+
+// The name as a controller has it (mrc_ctl.h, `mrc ctl cc`): target_delay is target_delay_ns.
+std::string_view without_unit(std::string_view name) {
+  if (name.ends_with("_ns")) name.remove_suffix(3);
+  return name;
 }
 
 // False when no parameter has this name.
 template <typename Owner>
 bool assign(std::span<const Parameter<Owner>> known, const Assignment& assignment, Owner& owner) {
   for (const Parameter<Owner>& parameter : known) {
-    if (assignment.name != parameter.name) continue;
+    if (assignment.name != parameter.name && assignment.name != without_unit(parameter.name))
+      continue;
     std::visit(
         [&](auto member) {
           using Number = std::remove_reference_t<decltype(owner.*member)>;

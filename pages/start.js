@@ -1,0 +1,1 @@
+startPage("live");
