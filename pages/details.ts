@@ -127,10 +127,9 @@ export class Details {
   private readonly head = document.createElement("div");
   private readonly body = document.createElement("div");
 
-  // `note` stands above the numbers.
-  constructor(panel: HTMLElement, private readonly act: Act | null, private readonly note: string) {
-    panel.replaceChildren(this.head, this.body);
-  }
+  // `note` stands above the numbers. What the panel shows stays until there is something to show.
+  constructor(private readonly panel: HTMLElement, private readonly act: Act | null,
+              private readonly note: string) {}
 
   show(history: History, layout: Layout, lanes: Lanes, time: number, hit: Hit,
        pair: [number, number] | null): void {
@@ -138,6 +137,7 @@ export class Details {
     const nothing = hit === null && pair === null;
     const key = nothing ? chosen : `${chosen} ${history.indexAt(time)} ${history.frames.length}`;
     if (key === this.shown) return;
+    if (this.shown === "") this.panel.replaceChildren(this.head, this.body);
     this.shown = key;
     // Buttons stay while numbers change: one that is made anew loses the click that is under way.
     if (chosen !== this.chosen) this.showHead(layout, hit);

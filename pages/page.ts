@@ -81,12 +81,14 @@ export class Page {
     } else {
       this.pair = null;
       this.clock.following = true;
+      element("details").replaceChildren();
     }
     const { header } = history;
     document.title = `MRC: ${header.title}`;
     element("title").textContent = header.title;
     element("command").textContent = element("command").title = header.command;
     this.makeDetails(history);
+    this.touch();
   }
 
   // What can be broken has buttons.
