@@ -148,6 +148,7 @@ export class Page {
     this.clock.setNaturalSpeed(history.lastTime);
     this.clock.following = false;
     this.clock.time = history.lastTime;
+    this.touch();
   }
 
   private tell(state: SourceState, why: string): void {

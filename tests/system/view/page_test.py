@@ -77,6 +77,7 @@ class PageTest(labs.LabTest):
         pathlib.Path(self.pictures).mkdir(parents=True, exist_ok=True)
 
     def picture(self, page, name):
+        page.value("new Promise(requestAnimationFrame)")  # what was just told is drawn
         page.picture(f"{self.pictures}/{name}.png")
 
     def page_lanes(self, page):
@@ -118,7 +119,6 @@ class PageTest(labs.LabTest):
         page.wait("document.getElementById('details').innerText.includes('down')", "one is down")
         self.picture(page, "recording-cut-cable")
         page.value("mrcPage.key('t')")
-        page.value("new Promise(requestAnimationFrame)")
         self.picture(page, "recording-light")
         self.assertEqual(page.errors(), [])
         own = page.value("location.origin")

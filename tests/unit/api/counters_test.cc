@@ -75,7 +75,7 @@ TEST_F(CountersTest, ASenderTellsHowItStands) {
   EXPECT_EQ(after.packets_in_flight + after.packets_to_resend + after.messages_outstanding, 0U);
 
   ibv_qp_attr stop{};
-  stop.qp_state = IBV_QPS_ERR;  // the peer takes nothing from now on
+  stop.qp_state = IBV_QPS_RESET;  // the peer takes nothing from now on, and does not say why
   ASSERT_EQ(mrc_modify_qp(qps_[1], &stop, IBV_QP_STATE, nullptr, 0), 0);
   ibv_sge from = buffer(0, 8);
   ibv_send_wr request = write_request(&from, kMemory / 2);

@@ -47,6 +47,20 @@ TEST(CheckLosses, WhatTheSenderMissedAndArrivedIsNotLost) {
   EXPECT_EQ(judged(of_one({})).at(0).verdict, Verdict::kOk);  // nothing was sent
 }
 
+// A busy host takes for lost what comes late, on any plane.
+TEST(CheckLosses, APlaneLosesWhatWasSentAndDidNotArrive) {
+  perf::Losses own = of_one({.packets = 100, .arrived = 100});
+  perf::Losses theirs = of_one({.packets = 100, .arrived = 70});
+  own.planes = {{.plane = 0, .sent = 50, .arrived = 49}, {.plane = 1, .sent = 60, .arrived = 50}};
+  theirs.planes = {{.plane = 1, .sent = 50, .arrived = 30}, {.plane = 2, .sent = 9}};
+  perf::settle(own, theirs);
+  EXPECT_EQ(own.planes[0].lost, 0u);  // the peer does not tell
+  EXPECT_EQ(own.planes[1].lost, 30u);
+  EXPECT_EQ(theirs.planes[0].lost, 0u);
+  EXPECT_EQ(theirs.planes[1].lost, 0u);
+  EXPECT_THAT(judged(own).at(0).found, HasSubstr("plane 1 has 100.0 %"));
+}
+
 TEST(CheckLosses, NameThePlaneWithMost) {
   perf::Losses losses = of_one({.number = 1, .packets = 100, .lost = 20});
   EXPECT_THAT(judged(losses).at(0).found, Not(HasSubstr("plane")));

@@ -29,10 +29,25 @@ node::TelemetryListing own_page(const std::string& device) {
                                .device = device});
 }
 
+// As of now or later; of a process that falls behind, what there is.
+node::TelemetryListing page_of_now(const std::string& device) {
+  const TimeNs now = os::monotonic_now();
+  for (;;) {
+    node::TelemetryListing listing = own_page(device);
+    if (listing.readings.empty() || listing.readings.front().body.written_ns >= now ||
+        os::monotonic_now() > now + kPatienceNs)
+      return listing;
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
 std::vector<PlaneLosses> planes_of(const node::TelemetryBody& body) {
   std::vector<PlaneLosses> planes;
-  for (std::size_t i = 0; i < body.plane_count; ++i)
-    planes.push_back({.plane = body.planes[i].plane(), .lost = body.planes[i].lost});
+  for (std::size_t i = 0; i < body.plane_count; ++i) {
+    const node::TelemetryPlane& plane = body.planes[i];
+    planes.push_back(
+        {.plane = plane.plane(), .sent = plane.packets_sent, .arrived = plane.packets_received});
+  }
   return planes;
 }
 
@@ -45,7 +60,9 @@ void take(const node::TelemetryBody& body, const std::vector<PlaneLosses>& befor
   losses.planes = planes_of(body);
   for (PlaneLosses& plane : losses.planes) {
     const auto earlier = std::ranges::find(before, plane.plane, &PlaneLosses::plane);
-    if (earlier != before.end()) plane.lost -= std::min(plane.lost, earlier->lost);
+    if (earlier == before.end()) continue;
+    plane.sent -= std::min(plane.sent, earlier->sent);
+    plane.arrived -= std::min(plane.arrived, earlier->arrived);
   }
   for (std::size_t i = 0; i < body.listed_paths; ++i) {
     const node::TelemetryPath& path = body.paths[i];
@@ -103,22 +120,21 @@ QpLosses losses_of(std::uint32_t number, const openmrc_qp_counters& counted) {
           .paths_bad = counted.paths_assumed_bad};
 }
 
-std::vector<PlaneLosses> plane_losses(const std::string& device) {
-  const node::TelemetryListing listing = own_page(device);
-  return listing.readings.empty() ? std::vector<PlaneLosses>()
-                                  : planes_of(listing.readings.front().body);
+std::vector<PlaneLosses> plane_counts(const std::string& device) {
+  node::TelemetryListing listing = own_page(device);
+  if (listing.readings.empty()) return {};
+  // Before the first packet an old page is as good as one of now, and nobody has to wait for it.
+  const std::vector<PlaneLosses> planes = planes_of(listing.readings.front().body);
+  const bool moved = std::ranges::any_of(
+      planes, [](const PlaneLosses& plane) { return plane.sent + plane.arrived > 0; });
+  if (!moved) return planes;
+  listing = page_of_now(device);
+  return listing.readings.empty() ? planes : planes_of(listing.readings.front().body);
 }
 
 void add_planes(const std::string& device, const std::vector<PlaneLosses>& before, Losses& losses) {
-  const TimeNs now = os::monotonic_now();
-  for (;;) {
-    const node::TelemetryListing listing = own_page(device);
-    if (listing.readings.empty()) return;
-    const node::TelemetryBody& body = listing.readings.front().body;
-    if (body.written_ns >= now || os::monotonic_now() > now + kPatienceNs)
-      return take(body, before, losses);
-    std::this_thread::sleep_for(kStep);
-  }
+  const node::TelemetryListing listing = page_of_now(device);
+  if (!listing.readings.empty()) take(listing.readings.front().body, before, losses);
 }
 
 json to_json(const Losses& losses) {
@@ -128,7 +144,7 @@ json to_json(const Losses& losses) {
                      qp.trimmed, qp.refused, qp.spurious, qp.paths, qp.paths_bad, qp.arrived});
   json planes = json::array();
   for (const PlaneLosses& plane : losses.planes)
-    planes.push_back({plane.plane, plane.lost});
+    planes.push_back({plane.plane, plane.sent, plane.arrived});
   json paths = json::array();
   for (const BadPath& path : losses.bad_paths)
     paths.push_back({path.queue_pair, path.plane, path.entropy, path.lost});
@@ -152,8 +168,8 @@ Losses parse_losses(const json& message, const Plan& plan, const std::string& pe
                                   .paths_bad = small(row[10]),
                                   .arrived = row[11]});
   }
-  for (const auto& row : read_rows(message, {"planes", kMaxPorts}, 2, peer))
-    losses.planes.push_back({.plane = small(row[0]), .lost = row[1]});
+  for (const auto& row : read_rows(message, {"planes", kMaxPorts}, 3, peer))
+    losses.planes.push_back({.plane = small(row[0]), .sent = row[1], .arrived = row[2]});
   for (const auto& row : read_rows(message, {"bad_paths", node::kTelemetryPaths}, 4, peer))
     losses.bad_paths.push_back({.queue_pair = small(row[0]),
                                 .plane = small(row[1]),

@@ -35,9 +35,12 @@ struct QpLosses {
   }
 };
 
+// Packets of all kinds, also answers, since the beginning of the measurement.
 struct PlaneLosses {
   unsigned plane = 0;
-  std::uint64_t lost = 0;  // taken for lost
+  std::uint64_t sent = 0;
+  std::uint64_t arrived = 0;  // of what the peer sent on it
+  std::uint64_t lost = 0;     // by settle()
 };
 
 // A path that is not in use at the end.
@@ -57,13 +60,14 @@ struct Losses {
 // `counted` since the beginning of the measurement, with the paths as they are at its end.
 QpLosses losses_of(std::uint32_t number, const openmrc_qp_counters& counted);
 
-// What this process tells of a device's planes; those of `before` are subtracted.
-std::vector<PlaneLosses> plane_losses(const std::string& device);
-// Waits, for a moment, until the process tells what has happened by now.
+// What this process tells of a device's planes by now, which may take a moment.
+std::vector<PlaneLosses> plane_counts(const std::string& device);
+// The same since `before`, and its paths that are bad.
 void add_planes(const std::string& device, const std::vector<PlaneLosses>& before, Losses& losses);
 
 // What one side sent and the other did not get, when both have counted after the last packet: queue
-// pairs that belong together stand at the same place.
+// pairs that belong together stand at the same place. Of planes that only one side tells of nothing
+// is known to be lost.
 void settle(Losses& own, Losses& theirs);
 
 nlohmann::json to_json(const Losses& losses);

@@ -160,8 +160,6 @@ Session::Outcome Session::send_writes(const Layout& layout, std::span<const std:
   const WatchOptions options = watch_options(layout.message_bytes());
   Watch watch(options, *exchange_, terminal_);
   std::optional<WaitSampler> waits;
-  std::vector<PlaneLosses> planes;
-  if (options_.losses) planes = plane_losses(endpoint_->device_name());
   if (options_.explain || options_.losses) {
     waits.emplace(options_.plan.qps, endpoint_->mtu(),
                   [this](unsigned qp) { return endpoint_->counters(qp); });
@@ -171,19 +169,17 @@ Session::Outcome Session::send_writes(const Layout& layout, std::span<const std:
   outcome.result = sender.run(watch);
   std::optional<Waits> waited;
   if (waits) waited = waits->take();
-  if (options_.losses) outcome.result.losses = count_losses(waited->queue_pairs, planes);
+  if (options_.losses) outcome.result.losses = count_losses(waited->queue_pairs);
   if (options_.explain) outcome.result.waits = std::move(waited);
   outcome.counts = sender.counts();
   return outcome;
 }
 
-Losses Session::count_losses(const std::vector<openmrc_qp_counters>& counted,
-                             const std::vector<PlaneLosses>& planes) const {
+Losses Session::count_losses(const std::vector<openmrc_qp_counters>& counted) const {
   Losses losses;
   const std::vector<std::uint32_t> numbers = endpoint_->address().qps;
   for (std::size_t i = 0; i < counted.size(); ++i)
     losses.queue_pairs.push_back(losses_of(numbers.at(i), counted[i]));
-  add_planes(endpoint_->device_name(), planes, losses);
   return losses;
 }
 
@@ -194,6 +190,12 @@ void Session::count_arrivals(Losses& losses) const {
     losses.queue_pairs[qp].arrived = counters.packets_received + counters.duplicates;
     losses.queue_pairs[qp].paths_bad = counters.paths_assumed_bad;
   }
+  add_planes(endpoint_->device_name(), planes_before_, losses);
+}
+
+// Before either side sends.
+void Session::begin_counting() {
+  if (options_.losses) planes_before_ = plane_counts(endpoint_->device_name());
 }
 
 Session::Outcome Session::client_part(const Layout& layout) {
@@ -223,6 +225,7 @@ ExitCode Session::measure(std::uint64_t size) {
   prepare_area(target_->bytes(), layout);
   if (plan.test == Test::kWriteImmediate)
     std::ranges::fill(target_->bytes().first(plan.qps * Sender::kCreditBytes), std::byte{0});
+  begin_counting();
   exchange_->send({{"begin", size}});
   exchange_->receive(options_.timeout_s);
   Outcome outcome = client_part(layout);
@@ -293,6 +296,7 @@ Session::Outcome Session::server_part(const Layout& layout, json& end) {
     receiver.emplace(*endpoint_, plan, layout, *peers_, target_->bytes(), source());
     receiver->open();
   }
+  begin_counting();
   exchange_->send({{"ready", true}});
   if (plan.both_ways) {
     outcome = send_writes(layout, {});

@@ -48,8 +48,8 @@ class Session {
   void set_up(std::uint64_t seed);
   EndpointOptions endpoint_options(const Plan& plan) const;
   WatchOptions watch_options(std::uint64_t message_bytes) const;
-  Losses count_losses(const std::vector<openmrc_qp_counters>& counted,
-                      const std::vector<PlaneLosses>& planes) const;
+  void begin_counting();
+  Losses count_losses(const std::vector<openmrc_qp_counters>& counted) const;
   void count_arrivals(Losses& losses) const;
   // Where single messages and credits leave from; bandwidth takes stretches of the pattern itself.
   std::span<std::byte> source() const { return own_messages_->bytes(); }
@@ -69,7 +69,8 @@ class Session {
   std::optional<Area> own_messages_;  // see source()
   std::optional<Pattern> own_;
   std::optional<Pattern> peers_;
-  std::optional<Endpoint> endpoint_;  // last: it must go before the memory it uses
+  std::vector<PlaneLosses> planes_before_;  // as they were when the measurement began
+  std::optional<Endpoint> endpoint_;        // last: it must go before the memory it uses
 };
 
 }  // namespace mrc::tool::perf

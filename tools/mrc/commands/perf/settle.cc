@@ -3,6 +3,18 @@
 #include "commands/perf/losses.h"
 
 namespace mrc::tool::perf {
+namespace {
+
+// Of each plane of the sender.
+void settle_planes(std::vector<PlaneLosses>& sender, const std::vector<PlaneLosses>& receiver) {
+  for (PlaneLosses& plane : sender) {
+    const auto there = std::ranges::find(receiver, plane.plane, &PlaneLosses::plane);
+    const bool lost = there != receiver.end() && plane.sent > there->arrived;
+    plane.lost = lost ? plane.sent - there->arrived : 0;
+  }
+}
+
+}  // namespace
 
 void settle(Losses& own, Losses& theirs) {
   const auto missing = [](const QpLosses& sender, const QpLosses& receiver) {
@@ -15,6 +27,8 @@ void settle(Losses& own, Losses& theirs) {
     a.lost = missing(a, b);
     b.lost = missing(b, a);
   }
+  settle_planes(own.planes, theirs.planes);
+  settle_planes(theirs.planes, own.planes);
 }
 
 }  // namespace mrc::tool::perf
