@@ -73,10 +73,9 @@ class PathSet {
   // So many more packets would stay on the EV of the last one; and so many do.
   unsigned may_stay(PortMask free_ports) const;
   void stay(unsigned packets);
-  // Whether the plane whose turn it is can send: of two queue pairs this one should get the port.
+  // Whether a plane whose turn it is can send: of two queue pairs this one should get the port.
   bool wants_one_of(PortMask free_ports) const {
-    const PortMask planes = planes_in_use();
-    return !planes.empty() && free_ports.contains(rotation_.least_loaded(planes));
+    return rotation_.is_turn_of_any(free_ports, planes_in_use());
   }
   // An EV for a control packet: a known good one, preferably on `preferred`. While any plane is in
   // use, kNoEv when none of those is free: an idle port is no reason to send into a dead plane.

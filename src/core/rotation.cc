@@ -207,6 +207,22 @@ PortId Rotation::least_loaded(PortMask candidates) const {
   return least;
 }
 
+bool Rotation::is_turn_of_any(PortMask free, PortMask candidates) const {
+  if (MRC_BUG(kOnlyTheNextPlaneFits)) {
+    return !candidates.empty() && free.contains(least_loaded(candidates));
+  }
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t least_free = least;
+  const std::uint64_t at_least = least_load();
+  for (const Plane& plane : planes_) {
+    if (!candidates.contains(plane.port)) continue;
+    const std::uint64_t packets = std::max(plane.load, at_least);
+    least = std::min(least, packets);
+    if (free.contains(plane.port)) least_free = std::min(least_free, packets);
+  }
+  return !candidates.empty() && least_free == least;
+}
+
 // A plane counts as having sent so many packets at least: it cannot catch up more than the limit.
 std::uint64_t Rotation::least_load() const {
   return max_load_ - std::min(max_load_, kMaxCatchUpPackets);

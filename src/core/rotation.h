@@ -60,6 +60,10 @@ class Rotation {
   // --- Turns ---
   // The plane of `candidates` that has had the fewest packets; among equals the next one round.
   PortId least_loaded(PortMask candidates) const;
+  // Whether one of the free ports has had no more packets than any of `candidates`, as all have at
+  // first. Were only the next one round taken for that, queue pairs that have sent nothing yet
+  // would go in an order that is drawn, and the rounds of an all-to-all meet at the receivers.
+  bool is_turn_of_any(PortMask free, PortMask candidates) const;
   PortId next_port() const { return PortId{static_cast<std::uint8_t>(next_port_ + 1)}; }
   void charge(PortId port) { charge(planes_[profile_->plane(port)]); }  // one packet more
   // A plane that comes back: what it missed while it was away is not its debt.

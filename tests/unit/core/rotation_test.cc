@@ -181,5 +181,16 @@ TEST(Rotation, APeekMovesItsOwnCursorOnly) {
   EXPECT_TRUE(turns.rotation.is_skipped(ev_at(1)));
 }
 
+TEST(Rotation, AnyPlaneWithTheLeastLoadWillDo) {
+  Turns turns(4, 2);
+  const PortMask all = PortMask::first(4);
+  for (unsigned port = 1; port <= 4; ++port)
+    EXPECT_TRUE(turns.rotation.is_turn_of_any(PortMask::of(port_at(port)), all));
+  turns.next(2);
+  EXPECT_FALSE(turns.rotation.is_turn_of_any(PortMask::of(port_at(2)), all));
+  EXPECT_TRUE(turns.rotation.is_turn_of_any(PortMask::of(port_at(4)), all));
+  EXPECT_FALSE(turns.rotation.is_turn_of_any(all, PortMask{}));
+}
+
 }  // namespace
 }  // namespace mrc::core
