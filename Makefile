@@ -29,7 +29,8 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test playground scenarios twin hashes soak strangers chaos mutants ledger fuzz bench simbench macrobench \
-        labbench viewbench callgrind asan tsan clang coverage lint format install clean setup setup-build
+        labbench viewbench callgrind asan tsan clang coverage lint format install clean setup setup-demo \
+        setup-build
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,19 +38,23 @@ help: ## list the targets
 setup: ## install missing Debian packages
 	@scripts/setup.sh
 
+setup-demo: # those that building for the demo needs
+	@scripts/setup.sh demo
+
 setup-build: # those that building needs
 	@scripts/setup.sh build
 
 setup-packages: # those that packages take beside that
 	@scripts/setup.sh packages
 
-demo: setup-build ## train in a virtual cluster while its network breaks (a minute)
-	@$(call build,release) --target mrc
-	@build/release/tools/mrc/mrc demo
+demo: setup-demo ## train in a virtual cluster while its network breaks (a minute)
+	@$(call build,demo)
+	@build/demo/tools/mrc/mrc demo
 
 test: setup ## build and run all tests
 	@$(call build,release)
 	@$(call build,mutants) --target dst mrc_script host_bugs_test
+	@$(call build,demo)
 	@playground/build.sh build/playground || [ $$? -eq 77 ]
 	@$(call check,release,mutants)
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Installs what building and testing OpenMRC needs, from Debian 12 packages.
-# Usage: setup.sh [build|packages]
+# Usage: setup.sh [demo|build|packages]
 #
-# With "build" only what building needs, as for `make demo`; with "packages" that and what makes and
-# tries Debian packages. Quiet and without effect when everything is there. Runs as root or through
-# sudo, and never asks a question. MRC_SKIP_SETUP=1 turns it off for systems that provide the tools
-# some other way.
+# With "demo" only what building for `make demo` needs, with "build" what building everything needs;
+# with "packages" that and what makes and tries Debian packages. Quiet and without effect when
+# everything is there. Runs as root or through sudo, and never asks a question. MRC_SKIP_SETUP=1 turns
+# it off for systems that provide the tools some other way.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(
-  g++ make cmake ninja-build git python3 binutils iproute2 procps
-  libgtest-dev libgmock-dev libbenchmark-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-  libtomlplusplus-dev libssl3 libibverbs-dev
+  g++ make cmake ninja-build python3 libcli11-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev
+  libssl3 libibverbs-dev
 )
+for_everything=(git binutils iproute2 procps libgtest-dev libgmock-dev libbenchmark-dev)
 for_tests=(
   clang-16 libclang-rt-16-dev llvm-16 clang-format-14 clang-tidy-14
   ibverbs-utils perftest iperf3 sockperf libfabric-bin ethtool valgrind gcovr tshark
@@ -25,10 +25,11 @@ for_packages=(build-essential debhelper fakeroot lintian debootstrap node-typesc
 unpacked=(prometheus)
 
 case "${1:-all}" in
-  all) packages+=("${for_tests[@]}") ;;
-  build) unpacked=() ;;
-  packages) packages+=("${for_packages[@]}"); unpacked=() ;;
-  *) echo "usage: setup.sh [build|packages]" >&2; exit 2 ;;
+  all) packages+=("${for_everything[@]}" "${for_tests[@]}") ;;
+  demo) unpacked=() ;;
+  build) packages+=("${for_everything[@]}"); unpacked=() ;;
+  packages) packages+=("${for_everything[@]}" "${for_packages[@]}"); unpacked=() ;;
+  *) echo "usage: setup.sh [demo|build|packages]" >&2; exit 2 ;;
 esac
 
 die() {

@@ -67,12 +67,13 @@ void help_as_option(std::vector<char*>& words) {
 
 // The command that the first word names, or all of them: hundreds of options that nobody asked for
 // take as much memory as a simulated rack. The manual is about all.
-std::vector<Entry> declare(CLI::App& program, std::string_view first_word) {
+std::vector<Entry> entries_for(std::string_view first_word, CLI::App& program) {
   const bool named = is_command(first_word) && first_word != "manual";
   std::vector<Entry> entries;
   for (const auto& [name, make] : kCommands) {
     if (named && name != first_word) continue;
     std::unique_ptr<Command> command = make();
+    if (command == nullptr) continue;  // left out of this build
     CLI::App* const app = command->declare(program);
     entries.push_back({app, std::move(command)});
   }
@@ -137,7 +138,7 @@ std::vector<char*> without_separator(int argc, char** argv) {
   return words;
 }
 
-ExitCode run(int argc, char** argv) {
+ExitCode run_program(int argc, char** argv) {
   CLI::App program{"MRC, the Multipath Reliable Connection, in software.", "mrc"};
   program.set_version_flag("--version", "mrc " MRC_VERSION, "Print the version and exit");
   program.set_help_flag("-h,--help", "Print this help and exit");
@@ -150,7 +151,10 @@ ExitCode run(int argc, char** argv) {
   const std::string first = words.size() > 1 ? words[1] : "";
   if (!first.empty() && first.front() != '-' && !is_command(first))
     return report_usage(program, "there is no command '" + first + "'; there are " + commands());
-  const std::vector<Entry> entries = declare(program, first);
+  const std::vector<Entry> entries = entries_for(first, program);
+  if (entries.empty())
+    return report_usage(program, "this build has no '" + first +
+                                     "', one of everything has: make install PREFIX=$HOME/mrc");
   try {
     program.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {
@@ -196,7 +200,7 @@ int main(int argc, char** argv) {
   // Until a device is opened, which has a log for it: ranks wait for each other before.
   mrc::os::set_notice_sink([](const char* line) { std::fprintf(stderr, "mrc: %s\n", line); });
   try {
-    return static_cast<int>(mrc::tool::flushed(mrc::tool::run(argc, argv)));
+    return static_cast<int>(mrc::tool::flushed(mrc::tool::run_program(argc, argv)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mrc: %s\n", error.what());
     return static_cast<int>(mrc::tool::ExitCode::kFailed);
