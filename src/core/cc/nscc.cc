@@ -1,6 +1,7 @@
 #include "core/cc/nscc.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/planted_bug.h"
 #include "base/prng.h"
@@ -18,10 +19,22 @@ constexpr std::uint8_t kMaxPaceShift = 4;
 constexpr std::int64_t kMaxPacedRttInBaseRtts = 4;
 constexpr std::int64_t kStepDivisor = 2;  // of the step up from a drained common queue
 
+// The share of marked answers, a mean over about a window of them.
+constexpr std::int64_t kFewestMarkAnswers = 4;
+constexpr std::int64_t kMostMarkAnswers = 32;
+constexpr std::int64_t kPacketsPerAnswer = 4;
+constexpr std::uint32_t kMarkedLatelyQ16 = kOneQ16 / 16;
+constexpr std::uint32_t kAllMarkedQ16 = kOneQ16 / 16 * 15;
+// Of a window: what a delay of one base RTT adds is 5/2 root(window * MTU), at most a quarter.
+constexpr std::int64_t kAddTwice = 5;
+constexpr std::int64_t kMostAddDivisor = 4;
+constexpr std::int64_t kMarkDivisor = 4;  // a mark takes this part of the bytes it answers for
+
 // The integer part of a square root.
 std::int64_t root(std::int64_t value) {
   std::int64_t result = 0;
-  for (std::int64_t bit = std::int64_t{1} << 31; bit != 0; bit >>= 1) {
+  const auto width = std::bit_width(static_cast<std::uint64_t>(value));
+  for (std::int64_t bit = (std::int64_t{1} << ((width + 1) / 2)) >> 1; bit != 0; bit >>= 1) {
     const std::int64_t candidate = result + bit;
     if (candidate * candidate <= value) result = candidate;
   }
@@ -67,7 +80,12 @@ void Nscc::on_ack(const AckSample& sample) {
     drop_increase();
     return;
   }
-  react(sample, acked_bytes, delay_ns);
+  note_mark(sample.marked);
+  if (queues_balance(sample.marked)) {
+    balance(sample, acked_bytes, delay_ns);
+  } else {
+    react(sample, acked_bytes, delay_ns);
+  }
   if (pace_shift_ > 0) relax_pace(sample.now, !sample.marked && delay_ns < gains_.target_ns);
   if (penalised || pace_shift_ > 0) {
     drop_increase();
@@ -165,6 +183,13 @@ void Nscc::note_path_delay(TimeNs now, DurationNs delay_ns) {
   least_delay_ns_ = std::min(least_delay_ns_, delay_ns);
 }
 
+void Nscc::note_mark(bool marked) {
+  const std::int64_t answers = std::clamp(window_bytes_ / (kPacketsPerAnswer * settings_.mtu_bytes),
+                                          kFewestMarkAnswers, kMostMarkAnswers);
+  const std::int64_t mean = marked_q16_;
+  marked_q16_ = static_cast<std::uint32_t>(mean + ((marked ? kOneQ16 : 0) - mean) / answers);
+}
+
 void Nscc::lower_base_rtt() {
   const std::int64_t old_max = max_window_bytes();
   update_gains();
@@ -221,6 +246,27 @@ bool Nscc::quick_adapt(TimeNs now, bool congested, bool triggered) {
   return fires;
 }
 
+// Every path is late and some packets are marked, not all: queues whose lengths say who has how
+// much. Without delay on the fastest path there is room; without marks the queue is the last hop's;
+// with nothing but marks the queues are longer than their marks can tell.
+bool Nscc::queues_balance(bool marked) const {
+  return common_delay_ns() > gains_.near_zero_ns && (marked || marked_q16_ > kMarkedLatelyQ16) &&
+         marked_q16_ <= kAllMarkedQ16;
+}
+
+// What delay adds, marks take. Several queues on the way add up in both, so a window rests at about
+// the same size however many there are, and the root lets small windows gain on large ones.
+void Nscc::balance(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns) {
+  leave_fast_increase();
+  const DurationNs bounded_ns = std::min(delay_ns, kMaxDelayInBaseRtts * base_rtt_ns());
+  const std::int64_t step =
+      (root(window_bytes_ * settings_.mtu_bytes) * kAddTwice / 2) >> settings_.sharers_root_shift;
+  const std::int64_t gain =
+      std::min(step * bounded_ns / base_rtt_ns(), window_bytes_ / kMostAddDivisor);
+  owe(gain, acked_bytes);
+  if (sample.marked) shrink_window(window_bytes_ - acked_bytes / kMarkDivisor);
+}
+
 void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns) {
   const std::int64_t below_target_ns = gains_.target_ns - delay_ns;
   if (sample.marked) {
@@ -228,19 +274,26 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
     return;
   }
   if (common_delay_ns() > gains_.target_ns) return drain_common_queue(sample.now);
-  std::uint64_t gain_bytes = gains_.fair_bytes;
+  std::int64_t gain_bytes = gains_.fair_bytes;
   if (below_target_ns > 0) {
     if (fast_increase(acked_bytes, delay_ns)) return;
-    gain_bytes = std::min<std::uint64_t>(
-        (gains_.alpha_q16 * static_cast<std::uint64_t>(below_target_ns)) >> 16,
-        gains_.max_window_bytes);
+    const std::uint64_t proportional =
+        (gains_.alpha_q16 * static_cast<std::uint64_t>(below_target_ns)) >> 16;
+    gain_bytes =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(proportional, gains_.max_window_bytes));
   } else {
     leave_fast_increase();
     // The queue may be the common one, which has not shown in every path yet.
     if (common_delay_ns() > gains_.target_ns / 2) return;
   }
-  increase_ =
-      std::min(increase_ + gain_bytes * static_cast<std::uint64_t>(acked_bytes), kMaxIncrease);
+  owe(gain_bytes, acked_bytes);
+}
+
+// To be added for a window of answers, of which these bytes are a part.
+void Nscc::owe(std::int64_t gain_bytes, std::int64_t acked_bytes) {
+  const std::uint64_t due =
+      static_cast<std::uint64_t>(gain_bytes) * static_cast<std::uint64_t>(acked_bytes);
+  increase_ = std::min(increase_ + due, kMaxIncrease);
 }
 
 bool Nscc::fast_increase(std::int64_t acked_bytes, DurationNs delay_ns) {
@@ -249,7 +302,7 @@ bool Nscc::fast_increase(std::int64_t acked_bytes, DurationNs delay_ns) {
     return false;
   }
   if (!fast_) {
-    fast_bytes_ += acked_bytes;
+    fast_bytes_ = static_cast<std::uint32_t>(fast_bytes_ + acked_bytes);
     fast_ = fast_bytes_ > window_bytes_ / 4;
   }
   if (!fast_) return false;

@@ -39,6 +39,7 @@ class Nscc final : public CongestionController {
   DurationNs measure_delay(const AckSample& sample);
   void feed_average(DurationNs delay_ns);
   void note_path_delay(TimeNs now, DurationNs delay_ns);
+  void note_mark(bool marked);
   DurationNs common_delay_ns() const { return std::min(last_least_delay_ns_, least_delay_ns_); }
   void lower_base_rtt();
   void update_gains();
@@ -46,7 +47,10 @@ class Nscc final : public CongestionController {
   // The parts of the algorithm.
   bool apply_penalty(const AckSample& sample, std::int64_t acked_bytes);
   bool quick_adapt(TimeNs now, bool congested, bool triggered);
+  bool queues_balance(bool marked) const;
+  void balance(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns);
   void react(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns);
+  void owe(std::int64_t gain_bytes, std::int64_t acked_bytes);
   bool fast_increase(std::int64_t acked_bytes, DurationNs delay_ns);
   void multiplicative_decrease(TimeNs now);
   void drain_common_queue(TimeNs now);
@@ -79,7 +83,8 @@ class Nscc final : public CongestionController {
   std::int64_t received_bytes_ = 0;  // since the last adjustment
   TimeNs adjust_at_ = kAtOnce;
   TimeNs decrease_after_ = kAtOnce;
-  std::int64_t fast_bytes_ = 0;  // acknowledged in a row without delay
+  std::uint32_t fast_bytes_ = 0;  // acknowledged in a row without delay
+  std::uint32_t marked_q16_ = 0;  // share of marked answers, lately
 
   // Quick adapt.
   TimeNs qa_end_ = kNever;  // kNever: no window is open

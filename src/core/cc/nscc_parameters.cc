@@ -93,6 +93,11 @@ NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes,
   constexpr auto kMaxNs = static_cast<std::uint32_t>(kMaxBaseRttNs);
   const std::int64_t least =
       share_of(kOneQ16, rate_of_all(hints.min_rate, hints), ceiling_of(hints));
+  const std::uint16_t sharers = sharers_of(hints);
+  // What N requesters add in one round trip meets in one queue. Divided by N the increases would be
+  // too weak to make unequal windows equal; with the root of N what all of them add stays small
+  // against the window of one, and equal they become.
+  const auto root_shift = static_cast<std::uint8_t>((std::bit_width(sharers) - 1) / 2);
   return NsccSettings{
       .mtu_bytes = std::clamp(mtu_bytes, kMinNominalBytes, kMaxNominalBytes),
       .max_rate = rate_of_all(hints.max_rate, hints),
@@ -106,8 +111,9 @@ NsccSettings make_settings(const CcProfile& profile, std::uint32_t mtu_bytes,
       .fast_q16 = to_fixed(api.fi_scale, kQ16, kMaxFastQ16),
       .gamma_q16 = to_fixed(api.gamma, kQ16, kMaxGammaQ16),
       .max_md_jump_q16 = to_fixed(api.max_md_jump, kQ16, kOneQ16),
-      .sharers = sharers_of(hints),
+      .sharers = sharers,
       .least_q16 = static_cast<std::uint16_t>(std::min<std::int64_t>(least, kOneQ16 - 1)),
+      .sharers_root_shift = root_shift,
       .qa_gate = std::min(api.qa_gate, kMaxQaGate),
       .quick_adapt = !api.disable_qa,
       .network_trims = profile.network_trims,
@@ -135,10 +141,7 @@ NsccGains derive_gains(const NsccSettings& settings, const NsccNetwork& network)
   gains.target_ns = either(settings.target_ns, clamp_u32(target_ns, 1, kMaxBaseRttNs));
   gains.near_zero_ns =
       clamp_u32(base_rtt_ns * kMicrosecondNs / kReferenceRttNs, kMinBaseRttNs, kMaxBaseRttNs);
-  // What N requesters add in one round trip meets in one queue. Divided by N the increases would be
-  // too weak to make unequal windows equal; with the root of N what all of them add stays small
-  // against the window of one, and equal they become.
-  const unsigned root_shift = (std::bit_width(settings.sharers) - 1) / 2;
+  const unsigned root_shift = settings.sharers_root_shift;
   // 4 * MTU * a * b / target with b = target / 12 us: the target cancels.
   gains.alpha_q16 = static_cast<std::uint64_t>(4 * mtu * size_q16 / kReferenceRttNs) >> root_shift;
   const std::uint32_t fair =
@@ -165,8 +168,13 @@ NsccGains derive_gains(const NsccSettings& settings, const NsccNetwork& network)
 std::int64_t first_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes,
                                 const QpHints& hints) {
   const std::uint32_t rate = rate_of_all(hints.initial_rate, hints);
-  return rate == 0 ? max_window_bytes / settings.sharers
-                   : share_of(max_window_bytes, rate, ceiling_of(hints));
+  if (rate != 0) return share_of(max_window_bytes, rate, ceiling_of(hints));
+  // 1.2 bandwidth-delay products: what goes out beyond one before the first answer stands in a
+  // queue, but answers come in groups and may be a little late. A maximum that was asked for is
+  // used.
+  const bool derived = settings.max_window_bytes == 0;
+  return std::min(max_window_bytes / settings.sharers,
+                  derived ? max_window_bytes * 4 / 5 : max_window_bytes);
 }
 
 std::int64_t min_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes) {

@@ -44,8 +44,9 @@ struct NsccSettings {
   std::uint32_t fast_q16 = 0;
   std::uint32_t gamma_q16 = 0;
   std::uint32_t max_md_jump_q16 = 0;
-  std::uint16_t sharers = 1;    // controllers that share the narrower end of the path
-  std::uint16_t least_q16 = 0;  // the smallest window, as a part of the largest
+  std::uint16_t sharers = 1;            // controllers that share the narrower end of the path
+  std::uint16_t least_q16 = 0;          // the smallest window, as a part of the largest
+  std::uint8_t sharers_root_shift = 0;  // steps are divided by about the root of `sharers`
   std::uint8_t qa_gate = 0;
   bool quick_adapt = true;
   bool network_trims = true;

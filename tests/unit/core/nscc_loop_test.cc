@@ -234,14 +234,16 @@ TEST(NsccLoop, ASlowerBottleneckIsFilledWithTheDelayNearTarget) {
   EXPECT_LT(loop.mean_delay_ns(), kTarget * 1.15);
 }
 
-TEST(NsccLoop, TwoSendersShareEquallyAtTheTarget) {
+TEST(NsccLoop, TwoSendersShareEquallyBelowTheTarget) {
   Loop loop({.senders = 2});
   loop.run_for(100);
   loop.run_for(300);
   EXPECT_EQ(loop.trims(), 0);
   EXPECT_GT(loop.utilisation(), 0.99);
   EXPECT_GT(loop.fairness(), 0.98);
-  EXPECT_NEAR(loop.mean_delay_ns(), kTarget, kTarget / 10);
+  // Where what delay adds and what marks take are equal.
+  EXPECT_GT(loop.mean_delay_ns(), kTarget / 2);
+  EXPECT_LT(loop.mean_delay_ns(), kTarget);
 }
 
 TEST(NsccLoop, AnUnequalStartEvensOut) {

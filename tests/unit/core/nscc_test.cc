@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "unit/core/nscc_fixture.h"
 
 namespace mrc::core {
@@ -122,6 +125,52 @@ TEST(Nscc, OneFastPathProvesThatTheDelayIsNotCommon) {
   EXPECT_GE(cc.window_bytes(), 400'000);
 }
 
+// --- What delay adds, marks take ---
+
+// All paths are late by this much, and one answer of four was marked.
+Nscc with_late_paths(const CcProfile& profile, DurationNs delay) {
+  Nscc cc = make_nscc(profile);
+  settle(cc, 0, 100'000);
+  for (int i = 1; i <= 12; ++i)
+    ack(cc, i * kBaseRtt, delay, i % 4 == 0, 0);
+  return cc;
+}
+
+TEST(NsccBalance, AMarkTakesAQuarterOfWhatItAnswersFor) {
+  CcProfile profile = two_tier();
+  profile.nscc.adjust_bytes_threshold = 1'000'000;  // nothing is added meanwhile
+  Nscc cc = with_late_paths(profile, 3'000);
+  const std::int64_t before = cc.window_bytes();
+  ack(cc, 12 * kBaseRtt + 1, 3'000, true, 4'000);
+  EXPECT_EQ(cc.window_bytes(), before - 1'000);
+}
+
+TEST(NsccBalance, DelayAddsByTheRootOfTheWindowAndAtMostAQuarterOfIt) {
+  for (const DurationNs delay : {DurationNs{2'000}, DurationNs{4'000}, DurationNs{30'000}}) {
+    Nscc cc = with_late_paths(two_tier(), delay);
+    const auto window = static_cast<double>(cc.window_bytes());
+    // More than the eight packets that make it count.
+    ack(cc, 12 * kBaseRtt + 1, delay, false, 9 * kNsccMtu);
+    const double step = 2.5 * std::sqrt(window * kNsccMtu) * static_cast<double>(delay) / kBaseRtt;
+    const double grown = std::min(step, window / 4) * 9 * kNsccMtu / window;
+    EXPECT_NEAR(static_cast<double>(cc.window_bytes()), window + grown, 20) << delay;
+  }
+}
+
+TEST(NsccBalance, AnnouncedSendersAddLess) {
+  for (const std::uint32_t senders : {1U, 16U}) {
+    Nscc cc(two_tier(), environment(400, senders));
+    settle(cc, 0, 30'000);
+    for (int i = 1; i <= 12; ++i)
+      ack(cc, i * kBaseRtt, 2'000, i % 4 == 0, 0);
+    const auto window = static_cast<double>(cc.window_bytes());
+    ack(cc, 12 * kBaseRtt + 1, 2'000, false, 9 * kNsccMtu);
+    const double step = 2.5 * std::sqrt(window * kNsccMtu) * 2'000 / kBaseRtt;
+    EXPECT_NEAR(static_cast<double>(cc.window_bytes()) - window,
+                step / (senders == 1 ? 1 : 4) * 9 * kNsccMtu / window, 20);
+  }
+}
+
 // --- Increase mechanisms ---
 
 TEST(Nscc, AQuarterOfAWindowWithoutDelayStartsFastIncrease) {
@@ -176,13 +225,13 @@ TEST(Nscc, EtaIsAddedOncePerPeriod) {
   profile.nscc.adjust_period_threshold_ns = 5'000;
   Nscc cc = make_nscc(profile);
   settle(cc, 0, 100'000);
-  ack(cc, 4'999, 1'000, true);
+  ack(cc, 4'999, 600, true);
   EXPECT_EQ(cc.window_bytes(), 100'000);
-  ack(cc, 5'000, 1'000, true);
+  ack(cc, 5'000, 600, true);
   EXPECT_EQ(cc.window_bytes(), 100'700);
-  ack(cc, 9'999, 1'000, true);
+  ack(cc, 9'999, 600, true);
   EXPECT_EQ(cc.window_bytes(), 100'700);
-  ack(cc, 10'000, 1'000, true);
+  ack(cc, 10'000, 600, true);
   EXPECT_EQ(cc.window_bytes(), 101'400);
 }
 
@@ -221,7 +270,7 @@ TEST(Nscc, IncreasesDoNotOverflowAt800GigabitAnd100Microseconds) {
   CcProfile profile;
   profile.nscc.base_rtt_ns = 100'000;
   Nscc cc(profile, environment(800));
-  ASSERT_EQ(cc.window_bytes(), 15'000'000);
+  ASSERT_EQ(cc.max_window_bytes(), 15'000'000);
   settle(cc, 0, 5'000'000);
   for (int i = 0; i < kAcksPerAdjustment; ++i)
     ack(cc, 1 + i, 75'000);
