@@ -159,7 +159,7 @@ DurationNs Nscc::measure_delay(const AckSample& sample) {
     fresh_ = false;
     smoothed_rtt_q3_ += rtt_ns - smoothed_rtt_q3_ / 8;
     delay_ns = std::max<DurationNs>(rtt_ns - base_rtt_ns(), 0);
-    note_path_delay(sample.now, delay_ns);
+    common_delay_.observe(sample.now, delay_ns, base_rtt_ns());
   }
   // One slow path without a mark is taken for noise.
   const bool noise = !sample.marked && delay_ns > gains_.target_ns;
@@ -170,17 +170,6 @@ DurationNs Nscc::measure_delay(const AckSample& sample) {
 void Nscc::feed_average(DurationNs delay_ns) {
   const DurationNs bounded_ns = std::min(delay_ns, kMaxDelayInBaseRtts * base_rtt_ns());
   average_delay_q16_ += (bounded_ns * kOneQ16 - average_delay_q16_) / kAverageSamples;
-}
-
-// Packets take many paths, so what even the fastest of a round trip suffers is what all of them
-// share: the last hop, which does not mark.
-void Nscc::note_path_delay(TimeNs now, DurationNs delay_ns) {
-  if (now >= least_delay_end_) {
-    last_least_delay_ns_ = least_delay_ns_;
-    least_delay_ns_ = delay_ns;
-    least_delay_end_ = now + base_rtt_ns();
-  }
-  least_delay_ns_ = std::min(least_delay_ns_, delay_ns);
 }
 
 void Nscc::note_mark(bool marked) {
@@ -250,8 +239,8 @@ bool Nscc::quick_adapt(TimeNs now, bool congested, bool triggered) {
 // much. Without delay on the fastest path there is room; without marks the queue is the last hop's;
 // with nothing but marks the queues are longer than their marks can tell.
 bool Nscc::queues_balance(bool marked) const {
-  return common_delay_ns() > gains_.near_zero_ns && (marked || marked_q16_ > kMarkedLatelyQ16) &&
-         marked_q16_ <= kAllMarkedQ16;
+  return common_delay_.value_ns() > gains_.near_zero_ns &&
+         (marked || marked_q16_ > kMarkedLatelyQ16) && marked_q16_ <= kAllMarkedQ16;
 }
 
 // What delay adds, marks take. Several queues on the way add up in both, so a window rests at about
@@ -273,7 +262,7 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
     if (below_target_ns <= 0) multiplicative_decrease(sample.now);
     return;
   }
-  if (common_delay_ns() > gains_.target_ns) return drain_common_queue(sample.now);
+  if (common_delay_.value_ns() > gains_.target_ns) return drain_common_queue(sample.now);
   std::int64_t gain_bytes = gains_.fair_bytes;
   if (below_target_ns > 0) {
     if (fast_increase(acked_bytes, delay_ns)) return;
@@ -284,7 +273,7 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
   } else {
     leave_fast_increase();
     // The queue may be the common one, which has not shown in every path yet.
-    if (common_delay_ns() > gains_.target_ns / 2) return;
+    if (common_delay_.value_ns() > gains_.target_ns / 2) return;
   }
   owe(gain_bytes, acked_bytes);
 }
@@ -330,7 +319,7 @@ void Nscc::multiplicative_decrease(TimeNs now) {
 void Nscc::drain_common_queue(TimeNs now) {
   leave_fast_increase();
   if (now < decrease_after_) return;
-  const DurationNs round_trip_ns = base_rtt_ns() + common_delay_ns();
+  const DurationNs round_trip_ns = base_rtt_ns() + common_delay_.value_ns();
   decrease_after_ = now + round_trip_ns;
   const std::int64_t kept = window_bytes_ * (base_rtt_ns() + gains_.target_ns) / round_trip_ns;
   shrink_window(kept + root(kept * settings_.mtu_bytes) / kStepDivisor);

@@ -5,11 +5,11 @@
 // Integer arithmetic only; samples may hold any value.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "core/cc/base_rtt.h"
+#include "core/cc/common_delay.h"
 #include "core/cc/congestion.h"
 #include "core/cc/nscc_parameters.h"
 
@@ -38,9 +38,7 @@ class Nscc final : public CongestionController {
   // Measurements.
   DurationNs measure_delay(const AckSample& sample);
   void feed_average(DurationNs delay_ns);
-  void note_path_delay(TimeNs now, DurationNs delay_ns);
   void note_mark(bool marked);
-  DurationNs common_delay_ns() const { return std::min(last_least_delay_ns_, least_delay_ns_); }
   void lower_base_rtt();
   void update_gains();
 
@@ -73,10 +71,7 @@ class Nscc final : public CongestionController {
   std::int64_t average_delay_q16_ = 0;
   std::int64_t smoothed_rtt_q3_ = 0;
 
-  // The least delay of this round trip and of the one before.
-  DurationNs least_delay_ns_ = 0;
-  DurationNs last_least_delay_ns_ = 0;
-  TimeNs least_delay_end_ = kAtOnce;
+  CommonDelay common_delay_;
 
   // Increase not yet applied, in bytes squared: divided by the window when it is.
   std::uint64_t increase_ = 0;
