@@ -124,7 +124,7 @@ std::vector<PlaneLosses> plane_counts(const std::string& device) {
   node::TelemetryListing listing = own_page(device);
   if (listing.readings.empty()) return {};
   // Before the first packet an old page is as good as one of now, and nobody has to wait for it.
-  const std::vector<PlaneLosses> planes = planes_of(listing.readings.front().body);
+  std::vector<PlaneLosses> planes = planes_of(listing.readings.front().body);
   const bool moved = std::ranges::any_of(
       planes, [](const PlaneLosses& plane) { return plane.sent + plane.arrived > 0; });
   if (!moved) return planes;
