@@ -270,7 +270,7 @@ TEST(Nscc, IncreasesDoNotOverflowAt800GigabitAnd100Microseconds) {
   CcProfile profile;
   profile.nscc.base_rtt_ns = 100'000;
   Nscc cc(profile, environment(800));
-  ASSERT_EQ(cc.max_window_bytes(), 15'000'000);
+  ASSERT_EQ(cc.window_bytes(), 15'000'000);
   settle(cc, 0, 5'000'000);
   for (int i = 0; i < kAcksPerAdjustment; ++i)
     ack(cc, 1 + i, 75'000);
