@@ -14,7 +14,6 @@
 
 #include "base/one_line.h"
 #include "base/quantity.h"
-#include "lab/host_config.h"
 #include "lab/kernel_testbed.h"
 
 namespace mrc::lab {
@@ -42,7 +41,8 @@ Reply done(std::string text = {}) { return {.ok = true, .text = std::move(text)}
 Daemon::Daemon(const Directory& directory, ClusterOptions options)
     : directory_(&directory),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      switches_(options.switches),
+      switches_{.kind = options.switches,
+                .trim = options.switches != SwitchKind::kKernel && options.network.trims},
       testbed_(make_testbed(std::move(options), directory)),
       control_(
           directory.control_path(),

@@ -24,6 +24,7 @@
 #include "lab/cluster.h"
 #include "lab/control.h"
 #include "lab/directory.h"
+#include "lab/host_config.h"
 #include "os/descriptor.h"
 
 namespace mrc::lab {
@@ -62,7 +63,7 @@ class Daemon {
 
   const Directory* directory_;
   os::Descriptor wake_;
-  SwitchKind switches_;
+  LabSwitches switches_;
   std::unique_ptr<Testbed> testbed_;
   ControlServer control_;
   std::map<ClientId, Program> programs_;

@@ -59,7 +59,7 @@ std::string plane_config(const fabric::Routing& routing, const Directory& direct
 }  // namespace
 
 std::string host_config(const fabric::Routing& routing, const Directory& directory,
-                        SwitchKind switches, unsigned host) {
+                        LabSwitches switches, unsigned host) {
   const fabric::Topology& topology = routing.topology();
   const unsigned evs = std::min(topology.paths_per_plane(), kMaxEvsPerPort);
   std::string text = fmt::format(
@@ -68,17 +68,18 @@ std::string host_config(const fabric::Routing& routing, const Directory& directo
       "backend = \"wire\"\n"
       "port_rate = {}\n"
       "evs_per_port = {}\n"
+      "trimming = {}\n"
       "directory = {}\n",
-      host, directory.name(), topology.spec().host_link.bits_per_second, evs,
+      host, directory.name(), topology.spec().host_link.bits_per_second, evs, switches.trim,
       quoted(directory.host_path(host) + "/state"));
   for (unsigned plane = 0; plane < topology.planes(); ++plane)
-    text += plane_config(routing, directory, switches, plane, host);
-  if (devices_choose_paths(topology, switches)) text += fabric::route_tables(routing, host);
+    text += plane_config(routing, directory, switches.kind, plane, host);
+  if (devices_choose_paths(topology, switches.kind)) text += fabric::route_tables(routing, host);
   return text;
 }
 
 void write_host_configs(const fabric::Routing& routing, const Directory& directory,
-                        SwitchKind switches) {
+                        LabSwitches switches) {
   for (unsigned host = 0; host < routing.topology().hosts(); ++host) {
     std::ofstream file(directory.config_path(host));
     file << host_config(routing, directory, switches, host);

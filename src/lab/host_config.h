@@ -18,11 +18,15 @@ inline constexpr unsigned kMaxEvsPerPort = 64;
 
 // The text of mrc.toml: one device `mrc0` with a cable in every plane. In a namespace the cables
 // are interfaces, and the device writes its SRv6 headers itself.
+struct LabSwitches {
+  SwitchKind kind = SwitchKind::kProcess;
+  bool trim = false;  // rather than drop
+};
 std::string host_config(const fabric::Routing& routing, const Directory& directory,
-                        SwitchKind switches, unsigned host);
+                        LabSwitches switches, unsigned host);
 // Writes it for all hosts. Throws std::runtime_error.
 void write_host_configs(const fabric::Routing& routing, const Directory& directory,
-                        SwitchKind switches);
+                        LabSwitches switches);
 
 struct HostEnvironment {
   std::vector<std::pair<std::string, std::string>> set;

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "nic/engine/software_cc.h"
 #include "nic/queue_pair.h"
 #include "os/clock.h"
 
@@ -13,39 +14,9 @@ namespace {
 constexpr unsigned kReceiveBudget = 64;
 constexpr unsigned kLastRounds = 8;
 constexpr DurationNs kBusyPortRetryNs = 50 * kMicrosecondNs;
-constexpr std::uint64_t kLeastWindowBytes = 512 * 1024;
-constexpr std::uint64_t kMostWindowBytes = 1024 * 1024;
 // So many packets in so short a time are worth a thread of their own.
 constexpr unsigned kMuchToDo = 8;
 constexpr DurationNs kLoadWindowNs = 100 * kMicrosecondNs;
-
-// What is right for a network card is wrong for processes that share processors: a peer answers
-// within microseconds, or after the milliseconds others had its processor. The target delay lets a
-// window stand through that, and its limit is what receive buffers of sockets hold (the peer's are
-// taken to be like ours; the kernel counts up to twice what was sent), in whole bursts: one that a
-// full window cuts in two leaves in two system calls, and so do all after it. More than 1 MiB
-// leaves the caches: 2 MiB carried less in every case but that of 1,000 queue pairs.
-// Where ports are slow, the time that one packet takes on a link counts: it is spent at each hop,
-// and queues are a few packets long.
-core::CcProfile software_cc(const Backend& backend, bool trimming) {
-  constexpr std::uint64_t kLargePacketBits = 4'352 * 8;
-  constexpr DurationNs kHops = 4;
-  constexpr DurationNs kQueuedPackets = 8;
-  const std::uint64_t rate = std::max<std::uint64_t>(backend.port_bits_per_second(), 1'000'000);
-  const auto packet_ns = static_cast<DurationNs>(kLargePacketBits * kSecondNs / rate);
-  const wire::Packet packet{.bth = {.has_timestamp = true}, .body = wire::Write{}};
-  const std::uint32_t full = wire::nominal_size(packet, backend.path_mtu());
-  const std::uint32_t burst = backend.burst_limit() * full;
-  core::CcProfile cc;
-  cc.network_trims = trimming;
-  cc.nscc.base_rtt_ns = 200 * kMicrosecondNs + kHops * packet_ns;
-  cc.nscc.target_delay_ns = kMillisecondNs + kQueuedPackets * packet_ns;
-  const auto window = static_cast<std::uint32_t>(
-      std::clamp(backend.receive_buffer_bytes() / 2, kLeastWindowBytes, kMostWindowBytes));
-  cc.nscc.max_cwnd = (window / burst + 1) * burst + full / 2;
-  cc.nscc.disable_qa = !trimming;  // without trims only delay could trigger it
-  return cc;
-}
 
 PumpState state_of(EngineParts& parts) {
   const ProcessNumber process = parts.backend->process_number();
@@ -69,7 +40,7 @@ EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
     : state_(state_of(parts)),
       inbox_(inbox),
       path_profiles_(*state_.backend, parts.paths, random_, parts.dialect),
-      default_cc_(software_cc(*state_.backend, parts.trimming)),
+      default_cc_(software_cc({.network_trims = parts.trimming}, ports_of(*state_.backend))),
       results_(state_),
       intake_(state_, results_),
       receive_(state_, intake_),
@@ -77,18 +48,10 @@ EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
 
 core::CcProfile EnginePump::cc_of(const node::NodeCcProfile& profile) const {
   core::CcProfile cc = profile.cc;
-  const auto unless_given = [](std::uint32_t& value, std::uint32_t own) {
-    if (value == 0) value = own;
-  };
-  unless_given(cc.nscc.base_rtt_ns, default_cc_.nscc.base_rtt_ns);
-  unless_given(cc.nscc.target_delay_ns, default_cc_.nscc.target_delay_ns);
-  unless_given(cc.nscc.max_cwnd, default_cc_.nscc.max_cwnd);
   const bool as_device = profile.trimming == node::Trimming::kAsDevice;
   cc.network_trims =
       as_device ? default_cc_.network_trims : profile.trimming == node::Trimming::kOn;
-  const bool has_trigger = cc.network_trims || cc.nscc.qa_threshold_ns != 0;
-  cc.nscc.disable_qa = cc.nscc.disable_qa || !has_trigger;
-  return cc;
+  return software_cc(cc, ports_of(*state_.backend));
 }
 
 // --- One round ---

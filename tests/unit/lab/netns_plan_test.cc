@@ -89,7 +89,7 @@ TEST(NetnsPlan, FabricsOfThreeTiersAreRefused) {
 TEST(HostConfig, OfANamespaceReadsAsADeviceWithRoutesToAllHosts) {
   const Fixture f;
   const Directory directory("/tmp/base", "name");
-  const std::string text = host_config(f.routing, directory, SwitchKind::kKernel, 1);
+  const std::string text = host_config(f.routing, directory, {SwitchKind::kKernel}, 1);
   const node::ConfigResult result = node::parse_config(text, "mrc.toml");
   ASSERT_EQ(result.error, "");
   const node::DeviceConfig& device = result.devices.at(0);
@@ -102,6 +102,18 @@ TEST(HostConfig, OfANamespaceReadsAsADeviceWithRoutesToAllHosts) {
   EXPECT_EQ(device.srv6_routes[3].choices, 3U);
 }
 
+// Without it windows of devices stand for networks that drop, and overrun the queues of the lab.
+TEST(HostConfig, SaysWhetherTheSwitchesTrim) {
+  const Fixture f;
+  const Directory directory("/tmp/base", "name");
+  for (const bool trim : {true, false}) {
+    const node::ConfigResult result = node::parse_config(
+        host_config(f.routing, directory, {SwitchKind::kProcess, trim}, 1), "mrc.toml");
+    EXPECT_EQ(result.error, "");
+    EXPECT_EQ(result.devices.at(0).trimming, trim);
+  }
+}
+
 // Devices that choose their paths know what each crosses; where they cannot, the lab chooses.
 TEST(HostConfig, OfALabOfProcessesHasRoutesWhereOneChoiceMakesThePath) {
   const Directory directory("/tmp/base", "name");
@@ -109,7 +121,7 @@ TEST(HostConfig, OfALabOfProcessesHasRoutesWhereOneChoiceMakesThePath) {
     const fabric::Topology topology(spec);
     const fabric::Routing routing(topology);
     const node::ConfigResult result =
-        node::parse_config(host_config(routing, directory, SwitchKind::kProcess, 1), "mrc.toml");
+        node::parse_config(host_config(routing, directory, {SwitchKind::kProcess}, 1), "mrc.toml");
     EXPECT_EQ(result.error, "");
     return result.devices.at(0).srv6_routes.size();
   };
