@@ -92,7 +92,7 @@ TEST(Requester, TheWindowOfPsnsEndsWhatIsSent) {
   const std::vector<TxPacket> packets = s.send(0);
   ASSERT_EQ(packets.size(), kWindowUnitPsns);
   EXPECT_TRUE(packets.back().packet.bth.ack_request) << "nothing else would open the window";
-  EXPECT_FALSE(packets.front().packet.bth.ack_request);
+  EXPECT_FALSE(packets[1].packet.bth.ack_request);
   EXPECT_FALSE(s.requester.wants_to_send());
   ASSERT_EQ(s.sack(kRoundTrip, packets[1], 2), DropReason::kNone);
   EXPECT_EQ(s.send(kRoundTrip).size(), 2U);
@@ -107,6 +107,17 @@ TEST(Requester, SoDoesTheCongestionWindow) {
   EXPECT_EQ(s.next(0, out), SendOutcome::kWindowClosed);
   EXPECT_TRUE(s.requester.wants_to_send());
   EXPECT_EQ(s.cc.in_flight_bytes(), s.requester.window().in_flight_bytes());
+}
+
+TEST(Requester, TheFirstPacketIntoAnIdleNetworkAsksUntilItsRoundTripIsKnown) {
+  Sender s;
+  s.post(8);
+  const std::vector<TxPacket> first = s.send(0);
+  EXPECT_TRUE(first[0].packet.bth.ack_request) << "its round trip has no queue in it";
+  EXPECT_FALSE(first[1].packet.bth.ack_request);
+  ASSERT_EQ(s.sack(kRoundTrip, first.back(), 8), DropReason::kNone);
+  s.post(8);
+  EXPECT_FALSE(s.send(kRoundTrip)[0].packet.bth.ack_request);
 }
 
 TEST(Requester, APacedWindowIsADeadline) {
