@@ -81,7 +81,7 @@ void Nscc::on_ack(const AckSample& sample) {
     return;
   }
   note_mark(sample.marked);
-  if (queues_balance(sample.marked)) {
+  if (queues_balance(sample.now, sample.marked)) {
     balance(sample, acked_bytes, delay_ns);
   } else {
     react(sample, acked_bytes, delay_ns);
@@ -238,8 +238,8 @@ bool Nscc::quick_adapt(TimeNs now, bool congested, bool triggered) {
 // Every path is late and some packets are marked, not all: queues whose lengths say who has how
 // much. Without delay on the fastest path there is room; without marks the queue is the last hop's;
 // with nothing but marks the queues are longer than their marks can tell.
-bool Nscc::queues_balance(bool marked) const {
-  return common_delay_.value_ns() > gains_.near_zero_ns &&
+bool Nscc::queues_balance(TimeNs now, bool marked) const {
+  return common_delay_.value_ns(now) > gains_.near_zero_ns &&
          (marked || marked_q16_ > kMarkedLatelyQ16) && marked_q16_ <= kAllMarkedQ16;
 }
 
@@ -262,7 +262,7 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
     if (below_target_ns <= 0) multiplicative_decrease(sample.now);
     return;
   }
-  if (common_delay_.value_ns() > gains_.target_ns) return drain_common_queue(sample.now);
+  if (common_delay_.value_ns(sample.now) > gains_.target_ns) return drain_common_queue(sample.now);
   std::int64_t gain_bytes = gains_.fair_bytes;
   if (below_target_ns > 0) {
     if (fast_increase(acked_bytes, delay_ns)) return;
@@ -273,7 +273,7 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
   } else {
     leave_fast_increase();
     // The queue may be the common one, which has not shown in every path yet.
-    if (common_delay_.value_ns() > gains_.target_ns / 2) return;
+    if (common_delay_.value_ns(sample.now) > gains_.target_ns / 2) return;
   }
   owe(gain_bytes, acked_bytes);
 }
@@ -319,7 +319,7 @@ void Nscc::multiplicative_decrease(TimeNs now) {
 void Nscc::drain_common_queue(TimeNs now) {
   leave_fast_increase();
   if (now < decrease_after_) return;
-  const DurationNs round_trip_ns = base_rtt_ns() + common_delay_.value_ns();
+  const DurationNs round_trip_ns = base_rtt_ns() + common_delay_.value_ns(now);
   decrease_after_ = now + round_trip_ns;
   const std::int64_t kept = window_bytes_ * (base_rtt_ns() + gains_.target_ns) / round_trip_ns;
   shrink_window(kept + root(kept * settings_.mtu_bytes) / kStepDivisor);

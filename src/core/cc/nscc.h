@@ -45,7 +45,7 @@ class Nscc final : public CongestionController {
   // The parts of the algorithm.
   bool apply_penalty(const AckSample& sample, std::int64_t acked_bytes);
   bool quick_adapt(TimeNs now, bool congested, bool triggered);
-  bool queues_balance(bool marked) const;
+  bool queues_balance(TimeNs now, bool marked) const;
   void balance(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns);
   void react(const AckSample& sample, std::int64_t acked_bytes, DurationNs delay_ns);
   void owe(std::int64_t gain_bytes, std::int64_t acked_bytes);
