@@ -164,10 +164,10 @@ bool Requester::wants_answer(Sequence seq, std::int64_t nominal_bytes) const {
   const std::int64_t in_flight = links_.cc->in_flight_bytes() + nominal_bytes;
   const std::int64_t window = links_.cc->window_bytes();
   // The first packet into an idle network is the one whose round trip is that of no queue, not even
-  // ours: on two ports of 50 Mb/s the fourth had waited as long as it travelled, and a sender in
+  // ours: on two ports of 50 Mb/s the fourth had waited as long as it travelled, and a program in
   // the rack of its receiver that took this for the length of its path left others a tenth.
-  const bool alone = in_flight == nominal_bytes && !MRC_BUG(kFirstPacketAsksNothing);
-  if (alone && !rtt_.has_sample()) return true;
+  const bool learns = links_.jitter_ns > 0 && !rtt_.has_sample();
+  if (learns && in_flight == nominal_bytes && !MRC_BUG(kFirstPacketAsksNothing)) return true;
   return in_flight + nominal_bytes > window || window < setup_.sack_threshold_bytes;
 }
 

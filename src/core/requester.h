@@ -219,7 +219,6 @@ class Requester {
   void detect_losses(TimeNs now, const SackView& view);
   TimeNs speculation_time() const;
   void resend_speculatively(TimeNs now);
-  bool tells_controller(ResendReason reason) const;
   void queue_resend(TimeNs now, Sequence seq, ResendReason reason);
   void note_spurious(const PacketRecord& packet, TimeNs now);
 

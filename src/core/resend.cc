@@ -9,30 +9,25 @@
 namespace mrc::core {
 namespace {
 
-// Whether the congestion controller is told of a loss.
-enum class Told : std::uint8_t { kNo, kYes, kWhereNothingTrims };
-
 struct ResendTraits {
   std::uint64_t QpCounters::*counter;
-  Told told;
+  bool tells_controller;  // as a loss
   bool blames_path;
 };
 
 // By ResendReason. A trim is told to the controller as one; an operation that was refused, or that
-// the peer was not ready for, went through the network well; what is late may still arrive. When
-// nothing at all is heard where full queues trim, the peer or we had no processor: between programs
-// that each waited 0.2 s for one, every such wait took the window down to one packet.
+// the peer was not ready for, went through the network well; what is late may still arrive.
 constexpr std::array<ResendTraits, kResendReasons> kTraits = {{
-    {&QpCounters::lost_by_path_order, Told::kYes, true},              // kPathOrder
-    {&QpCounters::lost_by_time, Told::kYes, true},                    // kTime
-    {&QpCounters::lost_by_time, Told::kWhereNothingTrims, false},     // kSilence
-    {&QpCounters::lost_by_timeout, Told::kWhereNothingTrims, false},  // kUnanswered
-    {&QpCounters::lost_by_timeout, Told::kWhereNothingTrims, true},   // kTimeout
-    {&QpCounters::trimmed, Told::kNo, false},                         // kTrimmed
-    {&QpCounters::refused, Told::kYes, false},                        // kNotTaken
-    {&QpCounters::refused, Told::kNo, false},                         // kNotReady
-    {&QpCounters::refused, Told::kNo, false},                         // kAccessRefused
-    {&QpCounters::hedged, Told::kNo, false},                          // kLate
+    {&QpCounters::lost_by_path_order, true, true},  // kPathOrder
+    {&QpCounters::lost_by_time, true, true},        // kTime
+    {&QpCounters::lost_by_time, true, false},       // kSilence
+    {&QpCounters::lost_by_timeout, true, false},    // kUnanswered
+    {&QpCounters::lost_by_timeout, true, true},     // kTimeout
+    {&QpCounters::trimmed, false, false},           // kTrimmed
+    {&QpCounters::refused, true, false},            // kNotTaken
+    {&QpCounters::refused, false, false},           // kNotReady
+    {&QpCounters::refused, false, false},           // kAccessRefused
+    {&QpCounters::hedged, false, false},            // kLate
 }};
 
 const ResendTraits& traits(ResendReason reason) {
@@ -95,12 +90,6 @@ void Requester::resend_speculatively(TimeNs now) {
   queue_resend(now, window_->earliest_sent(), ResendReason::kLate);
 }
 
-bool Requester::tells_controller(ResendReason reason) const {
-  const Told told = traits(reason).told;
-  const bool trims = setup_.network_trims && !MRC_BUG(kSilenceIsCongestion);
-  return told == Told::kYes || (told == Told::kWhereNothingTrims && !trims);
-}
-
 void Requester::queue_resend(TimeNs now, Sequence seq, ResendReason reason) {
   const PacketRecord packet = window_->record(seq);
   window_->queue_resend(seq, reason);
@@ -110,7 +99,7 @@ void Requester::queue_resend(TimeNs now, Sequence seq, ResendReason reason) {
   const std::uint32_t counted_bytes = packet.counted ? packet.nominal_bytes : 0;
   links_.cc->on_left_network(counted_bytes);
   ++(links_.counters->*traits(reason).counter);
-  if (tells_controller(reason)) links_.cc->on_loss(now, counted_bytes);
+  if (traits(reason).tells_controller) links_.cc->on_loss(now, counted_bytes);
   if (traits(reason).blames_path) links_.paths->on_lost(packet.ev, now);
 }
 

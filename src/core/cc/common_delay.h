@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/planted_bug.h"
 #include "base/types.h"
 
 namespace mrc::core {
@@ -27,8 +26,7 @@ class CommonDelay {
   // round trip, and a host that had stood still for 72 ms held its window at one packet for a
   // second by that one delay.
   DurationNs value_ns(TimeNs now) const {
-    const bool known = now <= known_until_ || MRC_BUG(kOldDelayStands);
-    return known ? shared_ns() : 0;
+    return now <= known_until_ ? shared_ns() : 0;
   }
 
  private:

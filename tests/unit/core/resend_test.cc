@@ -95,21 +95,9 @@ TEST(Resend, ATimeoutBlamesThePathsOfAllItGivesUp) {
   const TxPacket other = send_on(s, 0, 2);
   s.requester.on_timer(s.requester.deadline());
   EXPECT_EQ(s.counters.lost_by_timeout, 2U);
+  EXPECT_EQ(s.cc.lost_bytes, 2 * kFullPacket);
   EXPECT_EQ(s.paths.set.state(one.ev), EvState::kAssumedBad);
   EXPECT_EQ(s.paths.set.state(other.ev), EvState::kAssumedBad);
-}
-
-// Full queues that trim would have said so.
-TEST(Resend, SilenceIsCongestionWhereNothingTrims) {
-  for (const bool trims : {true, false}) {
-    Sender s({.network_trims = trims, .probes = false});
-    s.post(2);
-    s.send(0);
-    s.requester.on_timer(s.requester.deadline());
-    EXPECT_EQ(s.counters.lost_by_timeout, 2U);
-    EXPECT_EQ(s.cc.lost_bytes, trims ? 0 : 2 * kFullPacket);
-    EXPECT_EQ(s.cc.in_flight_bytes(), 0);
-  }
 }
 
 // Lets the timers run until a packet is sent again on speculation; when that was.
