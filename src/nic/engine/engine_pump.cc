@@ -4,7 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "nic/engine/software_cc.h"
 #include "nic/queue_pair.h"
 #include "os/clock.h"
 
@@ -40,7 +39,8 @@ EnginePump::EnginePump(EngineParts parts, EngineInbox& inbox)
     : state_(state_of(parts)),
       inbox_(inbox),
       path_profiles_(*state_.backend, parts.paths, random_, parts.dialect),
-      default_cc_(software_cc({.network_trims = parts.trimming}, ports_of(*state_.backend))),
+      ports_(ports_of(*state_.backend)),
+      default_cc_(software_cc({.network_trims = parts.trimming}, ports_)),
       results_(state_),
       intake_(state_, results_),
       receive_(state_, intake_),
@@ -51,7 +51,7 @@ core::CcProfile EnginePump::cc_of(const node::NodeCcProfile& profile) const {
   const bool as_device = profile.trimming == node::Trimming::kAsDevice;
   cc.network_trims =
       as_device ? default_cc_.network_trims : profile.trimming == node::Trimming::kOn;
-  return software_cc(cc, ports_of(*state_.backend));
+  return software_cc(cc, ports_);
 }
 
 // --- One round ---

@@ -18,6 +18,7 @@
 #include "nic/engine/pump_state.h"
 #include "nic/engine/pump_transmit.h"
 #include "nic/engine/receive_pressure.h"
+#include "nic/engine/software_cc.h"
 #include "nic/path_profile.h"
 #include "os/kernel_random.h"
 
@@ -113,6 +114,7 @@ class EnginePump {
   EngineInbox& inbox_;
   os::KernelRandom random_;
   PathProfiles path_profiles_;
+  SoftwarePorts ports_;
   core::CcProfile default_cc_;
   PumpResults results_;
   PumpIntake intake_;
