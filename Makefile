@@ -47,7 +47,7 @@ setup-build: # those that building needs
 setup-packages: # those that packages take beside that
 	@scripts/setup.sh packages
 
-demo: setup-demo ## train in a virtual cluster while its network breaks (a minute)
+demo: setup-demo ## train in a virtual cluster while its network breaks (40 s)
 	@$(call build,demo)
 	@build/demo/tools/mrc/mrc demo
 

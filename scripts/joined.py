@@ -6,13 +6,15 @@ Usage: joined.py <folder> <most lines of a joined file> <name>:<root> [<name>:<r
 For each name the sources that its roots need, as far as no name before has them, are joined to
 <folder>/<name>_<number>.cc; prints "name<TAB>joined file" and "<TAB>source" for each. A source is
 needed when a needed file includes the header of its name; one without such a header, when a header
-beside it that it includes is needed. What nothing needs is not compiled, so that a program with few
-commands builds in a fraction of the time (MRC_COMMANDS, CMake calls this).
+beside it that it includes is needed. Commands and parts of them are needed only as roots. What nothing
+needs is not compiled, so that a program with few commands builds in a fraction of the time
+(MRC_COMMANDS, CMake calls this).
 
 All headers come first, each once. What a source declares for itself and another source says too gets
 a name of its own by a macro around it; where that cannot be, the two are in different files.
 """
 
+import math
 import pathlib
 import re
 import sys
@@ -38,7 +40,7 @@ def implementations():
     by_header = {}
     for folder in SOURCES:
         for source in sorted(folder.rglob("*.cc")):
-            if source.with_suffix(".h").exists() or source.stem.endswith("_command"):
+            if source.with_suffix(".h").exists() or source.stem.endswith(("_command", "_part")):
                 continue
             for name in batches.INCLUDE.findall(source.read_text(encoding="utf-8")):
                 header = found(name, source)
@@ -108,6 +110,9 @@ class Source:
 
 
 def plan(sources, most):
+    """Lists of sources of about the same size: two processors are to end at about the same time."""
+    total = sum(source.lines for source in sources)
+    most = math.ceil(total / math.ceil(total / most)) if total else most
     together = []
     for source in sources:
         for members in together:

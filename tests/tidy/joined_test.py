@@ -43,7 +43,8 @@ class Joined(unittest.TestCase):
     def test_the_demo_needs_the_engine_and_no_simulation(self):
         tool = ROOT / "tools/mrc"
         roots = [*(ROOT / "src/api").glob("*.cc"), tool / "main.cc",
-                 tool / "commands/demo/demo_command.cc", tool / "commands/perf/perf_command.cc"]
+                 *(tool / "commands" / f"{name}.cc"
+                   for name in ("demo/demo_command", "perf/perf_command", "perf/collective_part"))]
         names = {str(path.relative_to(ROOT))
                  for path in joined.needed(roots, joined.implementations())}
         # All of its modules, in as many files as they may be.
@@ -51,7 +52,9 @@ class Joined(unittest.TestCase):
             for path in (ROOT / "src" / module).rglob("*.cc"):
                 self.assertIn(str(path.relative_to(ROOT)), names)
         for stranger in ("src/sim/simulation.cc", "src/controller/apply.cc",
-                         "tools/mrc/commands/doctor/examine.cc"):
+                         "tools/mrc/commands/doctor/examine.cc",
+                         "tools/mrc/commands/perf/transfer.cc",
+                         "tools/mrc/commands/view/page_server.cc"):
             self.assertNotIn(stranger, names)
 
     def test_names_that_meet_are_renamed_where_they_are_used(self):

@@ -12,6 +12,10 @@ class App;
 
 namespace mrc::tool {
 
+// What somebody reads who asks for something that his build lacks (MRC_COMMANDS).
+inline constexpr const char* kWhereEverythingIs =
+    "one of everything has: make install PREFIX=$HOME/mrc";
+
 class Command {
  public:
   virtual ~Command() = default;

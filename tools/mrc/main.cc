@@ -153,8 +153,7 @@ ExitCode run_program(int argc, char** argv) {
     return report_usage(program, "there is no command '" + first + "'; there are " + commands());
   const std::vector<Entry> entries = entries_for(first, program);
   if (entries.empty())
-    return report_usage(program, "this build has no '" + first +
-                                     "', one of everything has: make install PREFIX=$HOME/mrc");
+    return report_usage(program, "this build has no '" + first + "', " + kWhereEverythingIs);
   try {
     program.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::ParseError& error) {

@@ -31,6 +31,7 @@ REASONS = [
     ("sim --loss 2", "'2' is not a share such as 1% or 0.01"),
     ("sim --until 10", "'10' is not a time such as 10us"),
     ("sim --nscc disable_qa=maybe", "disable_qa cannot be 'maybe'; write true or false"),
+    ("sim --nscc target_delay=2us", "target_delay_ns cannot be '2us'; write a whole number"),
     ("perf write_bw -s -5", "'-5' is not a number of bytes"),
     ("perf allreduce -b lots", "'lots' is not a number of bytes"),
     ("plan --nics 4k", "'4k' is not a whole number such as 5000 or 1e6"),

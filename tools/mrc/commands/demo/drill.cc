@@ -38,6 +38,11 @@ lab::ClusterOptions cluster_options(const Options& options, Transport transport)
   return cluster;
 }
 
+std::string address_of(const Page* page) {
+  if (page == nullptr) return "none, this build has none";
+  return page->url().empty() ? "none, " + page->complaint() : page->url();
+}
+
 }  // namespace
 
 // What a rank of the all-reduce said last.
@@ -61,13 +66,13 @@ Drill::Drill(const Options& options, Transport transport, Show& show, PagePlace&
       transport_(transport),
       show_(show),
       lab_(lab_name(transport), cluster_options(options, transport)),
-      page_(lab_.directory(), place),
+      page_(make_page_part(lab_.directory(), place)),
       ring_(ring_of(options.hosts)),
       start_s_(clock_s()),
       goodput_(options.hosts),
       ranks_(options.hosts) {
   result_.transport = transport;
-  show_.address(page_.url().empty() ? "none, " + page_.complaint() : page_.url());
+  show_.address(address_of(page_.get()));
   snapshot_.steps = options.steps();
   snapshot_.plane_full_bits_per_second =
       static_cast<double>(topology_of(options, transport).host_link.bits_per_second) *

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "commands/demo/goodput.h"
-#include "commands/demo/live_page.h"
 #include "commands/demo/options.h"
+#include "commands/demo/parts.h"
 #include "commands/demo/plan.h"
 #include "commands/demo/show.h"
 #include "launch/lab_process.h"
@@ -75,7 +75,7 @@ class Drill {
   Transport transport_;
   Show& show_;
   LabProcess lab_;
-  LivePage page_;
+  std::unique_ptr<Page> page_;
   std::vector<unsigned> ring_;
   double start_s_ = 0;  // of the clock
   Goodput goodput_;

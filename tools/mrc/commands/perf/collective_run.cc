@@ -5,10 +5,9 @@
 #include <algorithm>
 
 #include "collective/device.h"
-#include "commands/perf/plan.h"
-#include "commands/perf/watch.h"
 #include "failure.h"
 #include "openmrc_counters.h"
+#include "os/clock.h"
 #include "os/interrupt.h"
 
 namespace mrc::tool::perf {
@@ -16,8 +15,10 @@ namespace {
 
 using collective::Links;
 using nlohmann::ordered_json;
+using os::monotonic_now;
 
 constexpr double kNsPerSecond = 1e9;
+constexpr std::uint64_t kMaxBufferBytes = std::uint64_t{1} << 30;
 
 // Segments of equal length, as the C programs that people compare with have them; an all-reduce
 // takes any number of elements.
@@ -62,8 +63,8 @@ std::string why_not(const CollectiveOptions& options) {
   if (options.min_bytes > options.max_bytes)
     return fmt::format("--minbytes {} is above --maxbytes {}", options.min_bytes,
                        options.max_bytes);
-  if (options.max_bytes > kMaxBytes)
-    return fmt::format("--maxbytes {}: at most {}", options.max_bytes, kMaxBytes);
+  if (options.max_bytes > kMaxBufferBytes)
+    return fmt::format("--maxbytes {}: at most {}", options.max_bytes, kMaxBufferBytes);
   if (options.factor < 2) return "--stepfactor must be at least 2";
   if (options.iterations == 0 && options.seconds == 0) return "--iters must be at least 1";
   if (shape.chunk_bytes < 64 || shape.chunk_bytes % 8 != 0 || shape.chunk_bytes > 16 << 20)
@@ -113,7 +114,7 @@ void CollectiveRun::measure(std::uint64_t bytes) {
   const std::uint64_t wrong_before = progress_.wrong;
   if (options_.seconds > 0 || options_.verify_all) {
     const std::int64_t deadline =
-        options_.seconds > 0 ? now_ns() + in_ns(options_.seconds) : INT64_MAX;
+        options_.seconds > 0 ? monotonic_now() + in_ns(options_.seconds) : INT64_MAX;
     while (!all_want_to_stop(deadline) &&
            (options_.seconds > 0 || row.rounds < options_.iterations)) {
       seconds += checked_round(bytes);
@@ -134,12 +135,12 @@ void CollectiveRun::measure(std::uint64_t bytes) {
 double CollectiveRun::timed_rounds(std::uint64_t rounds, std::size_t bytes) {
   if (rounds == 0) return 0;
   collectives_.barrier();
-  const std::int64_t start = now_ns();
+  const std::int64_t start = monotonic_now();
   for (std::uint64_t i = 0; i < rounds; ++i) {
     operate(bytes);
     ++progress_.rounds;
   }
-  return static_cast<double>(now_ns() - start) / kNsPerSecond / static_cast<double>(rounds);
+  return static_cast<double>(monotonic_now() - start) / kNsPerSecond / static_cast<double>(rounds);
 }
 
 double CollectiveRun::checked_round(std::size_t bytes) {
@@ -150,9 +151,9 @@ double CollectiveRun::checked_round(std::size_t bytes) {
                     .number = ++round_};
   fill(round, memory_.bytes().first(bytes));
   collectives_.barrier();
-  const std::int64_t start = now_ns();
+  const std::int64_t start = monotonic_now();
   operate(bytes);
-  const std::int64_t end = now_ns();
+  const std::int64_t end = monotonic_now();
   ++progress_.rounds;
   if (options_.verify) {
     progress_.wrong += count_wrong(round, result(bytes));
@@ -165,7 +166,7 @@ double CollectiveRun::checked_round(std::size_t bytes) {
 bool CollectiveRun::all_want_to_stop(std::int64_t deadline_ns) {
   constexpr std::int64_t kLate = 1;
   constexpr std::int64_t kInterrupted = std::int64_t{1} << 32;
-  const bool late = communicator_.rank() == 0 && now_ns() >= deadline_ns;
+  const bool late = communicator_.rank() == 0 && monotonic_now() >= deadline_ns;
   const std::int64_t all =
       collectives_.sum((late ? kLate : 0) + (os::Interrupt::raised() ? kInterrupted : 0));
   if (all >= kInterrupted) {
@@ -196,8 +197,8 @@ void CollectiveRun::look() {
   // Rounds by the clock end together at the next round; others end here.
   if (os::Interrupt::raised() && options_.seconds == 0 && !options_.verify_all)
     throw Failure("interrupted", FailureKind::kInterrupted);
-  if (options_.report_every_s == 0 || now_ns() < next_report_ns_) return;
-  next_report_ns_ = now_ns() + in_ns(options_.report_every_s);
+  if (options_.report_every_s == 0 || monotonic_now() < next_report_ns_) return;
+  next_report_ns_ = monotonic_now() + in_ns(options_.report_every_s);
   report_.interval(progress_, communicator_.bytes_received(),
                    path_totals(communicator_.queue_pairs()));
 }
@@ -241,7 +242,7 @@ void CollectiveReport::interval(const CollectiveProgress& progress, std::uint64_
                                 const PathTotals& paths) const {
   print_line({{"interval", true},
               {"rank", options_.rank},
-              {"clock_s", static_cast<double>(now_ns()) / 1e9},
+              {"clock_s", static_cast<double>(monotonic_now()) / 1e9},
               {"received_bytes", received_bytes},
               {"rounds", progress.rounds},
               {"checked_bytes", progress.checked_bytes},

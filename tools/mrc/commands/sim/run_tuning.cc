@@ -135,7 +135,8 @@ bool assign(std::span<const Parameter<Owner>> known, const Assignment& assignmen
     std::visit(
         [&](auto member) {
           using Number = std::remove_reference_t<decltype(owner.*member)>;
-          owner.*member = parse<Number>(assignment);
+          // What refuses it names the unit.
+          owner.*member = parse<Number>({parameter.name, assignment.value});
         },
         parameter.member);
     return true;

@@ -1,8 +1,7 @@
-#include "commands/demo/live_page.h"
-
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/prctl.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "commands/demo/parts.h"
 #include "commands/view/assets.h"
 #include "commands/view/lab_watch.h"
 #include "commands/view/page_server.h"
@@ -66,7 +66,21 @@ std::string all_words(int descriptor) {
   }
 }
 
-}  // namespace
+class LivePage final : public Page {
+ public:
+  LivePage(const lab::Directory& directory, PagePlace& place);
+  ~LivePage() override;
+  LivePage(const LivePage&) = delete;
+  LivePage& operator=(const LivePage&) = delete;
+
+  const std::string& url() const override { return url_; }
+  const std::string& complaint() const override { return complaint_; }
+
+ private:
+  pid_t process_ = -1;
+  std::string url_;
+  std::string complaint_;
+};
 
 LivePage::LivePage(const lab::Directory& directory, PagePlace& place) {
   if (!view_tool::has_page()) {
@@ -101,6 +115,12 @@ LivePage::~LivePage() {
   ::kill(process_, SIGTERM);
   while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
+}
+
+}  // namespace
+
+std::unique_ptr<Page> make_page_part(const lab::Directory& directory, PagePlace& place) {
+  return std::make_unique<LivePage>(directory, place);
 }
 
 }  // namespace mrc::tool::demo

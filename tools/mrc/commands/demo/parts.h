@@ -2,9 +2,8 @@
 // waits for viewers nor lends them its time.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "lab/directory.h"
@@ -18,24 +17,18 @@ struct PagePlace {
   std::uint16_t port = 0;  // 0: any
 };
 
-class LivePage {
+class Page {
  public:
-  // Serves at `place`, whose port it fills in. Where there can be no page, url() is empty and the
-  // demo goes on without.
-  LivePage(const lab::Directory& directory, PagePlace& place);
   // Ends it.
-  ~LivePage();
-  LivePage(const LivePage&) = delete;
-  LivePage& operator=(const LivePage&) = delete;
+  virtual ~Page() = default;
 
-  const std::string& url() const { return url_; }
+  // Empty where there can be no page; the demo goes on without.
+  virtual const std::string& url() const = 0;
   // Why there is none.
-  const std::string& complaint() const { return complaint_; }
-
- private:
-  pid_t process_ = -1;
-  std::string url_;
-  std::string complaint_;
+  virtual const std::string& complaint() const = 0;
 };
+
+// Serves at `place`, whose port it fills in. Null in a build that lacks it (cmake/MrcFew.cmake).
+std::unique_ptr<Page> make_page_part(const lab::Directory& directory, PagePlace& place);
 
 }  // namespace mrc::tool::demo

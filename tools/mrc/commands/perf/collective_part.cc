@@ -1,4 +1,4 @@
-#include "commands/perf/collective_command.h"
+#include "commands/perf/collective_part.h"
 
 #include <fmt/core.h>
 
@@ -200,5 +200,7 @@ ExitCode CollectiveCommands::run() {
   }
   return ExitCode::kUsage;
 }
+
+std::unique_ptr<Part> make_collective_part() { return std::make_unique<CollectiveCommands>(); }
 
 }  // namespace mrc::tool::perf

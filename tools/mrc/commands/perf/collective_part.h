@@ -7,25 +7,20 @@
 #include <vector>
 
 #include "commands/perf/collective_run.h"
-#include "exit_code.h"
-
-namespace CLI {  // NOLINT(readability-identifier-naming)
-class App;
-}
+#include "commands/perf/parts.h"
 
 namespace mrc::tool::perf {
 
-class CollectiveCommands {
+class CollectiveCommands final : public Part {
  public:
   CollectiveCommands();
-  ~CollectiveCommands();
+  ~CollectiveCommands() override;
   CollectiveCommands(const CollectiveCommands&) = delete;
   CollectiveCommands& operator=(const CollectiveCommands&) = delete;
 
-  void declare(CLI::App& perf);
-  // Whether one of them was asked for; then run() does it.
-  bool parsed() const;
-  ExitCode run();
+  void declare(CLI::App& perf) override;
+  bool parsed() const override;
+  ExitCode run() override;
 
  private:
   struct Given;
