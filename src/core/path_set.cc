@@ -34,7 +34,7 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
     : profile_(&profile),
       observer_(&observer),
       prng_(seed),
-      rotation_(profile, config.active_evs, prng_),
+      rotation_(profile, config.active_evs, config.turns, prng_),
       health_(profile),
       probes_(profile, config.probe_base_ns, config.probe_cap_ns),
       reverse_(profile, rotation_, seed),

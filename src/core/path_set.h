@@ -44,8 +44,9 @@ struct PathSetConfig {
   std::uint16_t active_evs = 0;  // 0 = all; otherwise shared equally among the planes
   DurationNs probe_base_ns = 10 * kMicrosecondNs;  // first probe period; doubles up to the cap
   DurationNs probe_cap_ns = 10 * kMillisecondNs;
-  bool oblivious = false;   // never skip an EV
-  bool ev_counters = true;  // without: nobody will ask for them
+  PortTurns* turns = nullptr;  // of the endpoint; none: every order is drawn
+  bool oblivious = false;      // never skip an EV
+  bool ev_counters = true;     // without: nobody will ask for them
 };
 
 // State changes go out through this; the queue pair adds its number and time. SKIP is not reported:

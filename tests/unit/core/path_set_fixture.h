@@ -21,12 +21,13 @@ constexpr PortId port_at(unsigned number) { return PortId{static_cast<std::uint8
 constexpr unsigned index_of(EvIndex ev) { return static_cast<unsigned>(ev); }
 
 // EV i is on port 1 + i % planes.
-inline EvProfile striped_profile(unsigned planes, unsigned evs_per_plane) {
+inline EvProfile striped_profile(unsigned planes, unsigned evs_per_plane,
+                                 EvOrder order = EvOrder::kDrawn) {
   std::vector<EvEntry> entries;
   for (unsigned i = 0; i < planes * evs_per_plane; ++i) {
     entries.push_back({.entropy = 0x1000 + i, .port = port_at(1 + i % planes)});
   }
-  return EvProfile::create(entries).value();
+  return EvProfile::create(entries, 0xFFFF'FFFF, order).value();
 }
 
 struct PathEvent {

@@ -269,7 +269,8 @@ EvProfile random_profile(Prng& prng) {
     const unsigned port = i < planes ? 1 + i * 3 : 1 + prng.below(planes) * 3;
     entries.push_back({.entropy = i, .port = port_at(port), .denied = prng.below(10) == 0});
   }
-  return EvProfile::create(entries).value();
+  const EvOrder order = prng.below(2) == 0 ? EvOrder::kDrawn : EvOrder::kAsListed;
+  return EvProfile::create(entries, 0xFFFF'FFFF, order).value();
 }
 
 class Walk {
@@ -341,7 +342,7 @@ class Walk {
 
  private:
   PathSetConfig random_config() {
-    PathSetConfig config{.probe_base_ns = kBase, .probe_cap_ns = kCap};
+    PathSetConfig config{.probe_base_ns = kBase, .probe_cap_ns = kCap, .turns = &turns_};
     min_active_ = config.min_active = static_cast<std::uint16_t>(prng_.below(12));
     if (!all_active_) config.active_evs = static_cast<std::uint16_t>(1 + prng_.below(20));
     return config;
@@ -460,6 +461,7 @@ class Walk {
   bool all_active_;
   unsigned min_active_ = 0;
   bool was_at_floor_ = false;
+  PortTurns turns_;
   Paths paths_;
   Model model_;
   TimeNs now_ = 0;
