@@ -380,7 +380,8 @@ void PathSet::report_planes() {
 
 std::size_t PathSet::memory_bytes() const {
   return sizeof(*this) + rotation_.memory_bytes() + health_.memory_bytes() +
-         losses_.memory_bytes() + probes_.memory_bytes() + reverse_.memory_bytes() + counters_.memory_bytes();
+         losses_.memory_bytes() + probes_.memory_bytes() + reverse_.memory_bytes() +
+         counters_.memory_bytes();
 }
 
 }  // namespace mrc::core

@@ -51,6 +51,7 @@ class Nscc final : public CongestionController {
   void owe(std::int64_t gain_bytes, std::int64_t acked_bytes);
   bool fast_increase(std::int64_t acked_bytes, DurationNs delay_ns);
   void multiplicative_decrease(TimeNs now);
+  std::int64_t common_queue_lack(DurationNs delay_ns) const;
   void drain_common_queue(TimeNs now);
   void adjust(TimeNs now);
   void drop_increase();
