@@ -38,8 +38,9 @@ Result<EvProfile> EvProfile::create(std::span<const EvEntry> entries, std::uint3
 
 void EvProfile::list_planes() {
   for (unsigned plane = 0; plane < plane_count(); ++plane) {
-    for (std::uint16_t i = 0; i < entries_.size(); ++i) {
-      if (this->plane(EvIndex{i}) == plane) listed_.push_back(EvIndex{i});
+    for (unsigned i = 0; i < size(); ++i) {
+      const auto ev = static_cast<EvIndex>(i);
+      if (this->plane(ev) == plane) listed_.push_back(ev);
     }
     first_listed_[plane + 1] = static_cast<std::uint16_t>(listed_.size());
   }

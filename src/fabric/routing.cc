@@ -377,6 +377,7 @@ std::vector<unsigned> ways_in_turn(const Topology& t, unsigned per_plane, unsign
   std::sort(ways.begin(), ways.end());
   std::rotate(ways.begin(), ways.begin() + place / samples % per_plane, ways.end());
   std::vector<unsigned> result;
+  result.reserve(ways.size());
   for (const auto& [round, way] : ways)
     result.push_back(way);
   return result;

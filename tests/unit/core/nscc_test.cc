@@ -159,6 +159,33 @@ TEST(Nscc, ACommonQueueBelowTheTargetIsBroughtUpToItByAllSendersTogether) {
   }
 }
 
+// What one answer adds in fast increase, after a queue that all paths share, or after none.
+std::int64_t fast_growth(const CcProfile& profile, DurationNs delay, bool marked = false) {
+  Nscc cc = make_nscc(profile);
+  settle(cc, 0, 100'000);
+  TimeNs now = 0;
+  for (int i = 0; i < 3; ++i)
+    ack(cc, now += kBaseRtt + 1, delay, false, 0);
+  if (marked) ack(cc, now += 1, delay, true, 0);
+  for (int i = 0; i < 3; ++i)
+    ack(cc, now += kBaseRtt + 1, 0, false, 0);
+  for (int i = 0; i < kAcksPerAdjustment; ++i)
+    ack(cc, now += 1, 0);  // more than a quarter of the window, and nothing is owed any more
+  const std::int64_t before = cc.window_bytes();
+  cc.on_ack({.now = now + 1, .acked_bytes = 1'000, .rtt_ns = cc.base_rtt_ns()});
+  return cc.window_bytes() - before;
+}
+
+TEST(Nscc, WhoFindsTheLastHopsQueueEmptyTakesThePortOver) {
+  const DurationNs delay = gains_of(two_tier(), 400, kNsccMtu).target_ns / 2;
+  EXPECT_EQ(fast_growth(two_tier(), 0), 694) << "fi_scale";
+  EXPECT_EQ(fast_growth(two_tier(), delay), 1'500);
+  EXPECT_EQ(fast_growth(two_tier(), delay, true), 694) << "the queue was within the network";
+  CcProfile asked_for = two_tier();
+  asked_for.nscc.fi_scale = 0.5F;
+  EXPECT_EQ(fast_growth(asked_for, delay), 500);
+}
+
 TEST(Nscc, AQueueThatMarksIsNotBroughtUpToTheTarget) {
   EXPECT_LT(growth_below_target(100'000, 1'000, 4), growth_below_target(100'000) / 2);
 }
