@@ -124,6 +124,7 @@ struct Endpoint::Impl {
   EventLog events;
   MemoryTable memory;
   Prng prng;
+  PortTurns port_turns;
   unsigned spray_quantum = 1;
 
   std::vector<std::unique_ptr<Qp>> qps;  // by slot

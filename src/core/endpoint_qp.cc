@@ -50,9 +50,10 @@ EvProfile automatic_profile(unsigned ports, Prng& prng) {
   return std::move(profile).value();
 }
 
-PathSetConfig path_config(const QpInit& init) {
+PathSetConfig path_config(const QpInit& init, PortTurns& turns) {
   return {.min_active = init.ev_min_active,
           .active_evs = init.active_evs,
+          .turns = &turns,
           .oblivious = init.oblivious,
           .ev_counters = init.ev_counters};
 }
@@ -114,8 +115,8 @@ Status Endpoint::init_qp(QpNumber number, const QpInit& init) {
         std::make_unique<EvProfile>(automatic_profile(impl_->config.port_count, impl_->prng));
     qp->init.ev_profile = qp->own_profile.get();
   }
-  qp->paths =
-      std::make_unique<PathSet>(*qp->init.ev_profile, path_config(init), impl_->prng.next64(), *qp);
+  qp->paths = std::make_unique<PathSet>(*qp->init.ev_profile, path_config(init, impl_->port_turns),
+                                        impl_->prng.next64(), *qp);
   qp->state = QpState::kInit;
   return {};
 }
@@ -189,7 +190,7 @@ Status Endpoint::follow_profiles(TimeNs now, QpNumber number, const EvProfile& p
   }
   std::optional<PathSet> fresh;
   if (&paths != qp->init.ev_profile) {
-    fresh.emplace(paths, path_config(init), e.prng.next64(), *qp);
+    fresh.emplace(paths, path_config(init, e.port_turns), e.prng.next64(), *qp);
   }
   CcGroup* group = qp->group;
   if (group != nullptr && !group->serves(init)) group = &e.group_for(init, e.peers[qp->peer]);

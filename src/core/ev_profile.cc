@@ -4,7 +4,8 @@
 
 namespace mrc::core {
 
-Result<EvProfile> EvProfile::create(std::span<const EvEntry> entries, std::uint32_t entropy_mask) {
+Result<EvProfile> EvProfile::create(std::span<const EvEntry> entries, std::uint32_t entropy_mask,
+                                    EvOrder order) {
   if (entries.empty()) return Status(ErrorCode::kInvalidArgument, "the EV profile is empty");
   if (entries.size() > kMaxEvsPerQp) {
     return Status(ErrorCode::kTooLong, "the EV profile has more than 1024 entries");
@@ -27,11 +28,22 @@ Result<EvProfile> EvProfile::create(std::span<const EvEntry> entries, std::uint3
   for (std::size_t i = 0; i < entries.size(); ++i) {
     profile.by_entropy_[i] = static_cast<std::uint16_t>(i);
   }
-  auto& order = profile.by_entropy_;
-  std::sort(order.begin(), order.end(), [&profile](std::uint16_t a, std::uint16_t b) {
+  if (order == EvOrder::kAsListed) profile.list_planes();
+  auto& by_entropy = profile.by_entropy_;
+  std::sort(by_entropy.begin(), by_entropy.end(), [&profile](std::uint16_t a, std::uint16_t b) {
     return profile.masked_entropy(a) < profile.masked_entropy(b);
   });
   return profile;
+}
+
+void EvProfile::list_planes() {
+  for (unsigned plane = 0; plane < plane_count(); ++plane) {
+    for (unsigned i = 0; i < size(); ++i) {
+      const auto ev = static_cast<EvIndex>(i);
+      if (this->plane(ev) == plane) listed_.push_back(ev);
+    }
+    first_listed_[plane + 1] = static_cast<std::uint16_t>(listed_.size());
+  }
 }
 
 EvIndex EvProfile::find(std::uint32_t entropy) const {

@@ -25,12 +25,21 @@ struct EvEntry {
   }
 };
 
+// In which order queue pairs take the EVs of a plane.
+enum class EvOrder : std::uint8_t {
+  kDrawn,     // each in an order of its own, drawn anew now and then
+  kAsListed,  // all of an endpoint together in that of the list
+};
+
 class EvProfile {
  public:
   // `entropy_mask` selects the bits the network carries: all 32 on IPv6, the low 16 on IPv4.
-  // Refuses an empty list, more than 1,024 entries and a port outside 1..16.
+  // Refuses an empty list, more than 1,024 entries and a port outside 1..16. kAsListed is for who
+  // knows which way each EV goes: hosts of a rack whose lists name the same uplinks in the same
+  // order, each from another one on, do not meet there while they send at the same time.
   static Result<EvProfile> create(std::span<const EvEntry> entries,
-                                  std::uint32_t entropy_mask = 0xFFFF'FFFF);
+                                  std::uint32_t entropy_mask = 0xFFFF'FFFF,
+                                  EvOrder order = EvOrder::kDrawn);
 
   EvProfile() = default;
 
@@ -43,6 +52,13 @@ class EvProfile {
   unsigned plane_count() const { return ports_.count(); }
   unsigned plane(PortId port) const { return plane_of_port_[static_cast<unsigned>(port) - 1]; }
   unsigned plane(EvIndex ev) const { return plane(port(ev)); }
+
+  // The EVs of a plane in the order of the list; none where the order is drawn.
+  std::span<const EvIndex> listed(unsigned plane) const {
+    if (listed_.empty()) return {};
+    return std::span(listed_).subspan(first_listed_[plane],
+                                      first_listed_[plane + 1] - first_listed_[plane]);
+  }
 
   // Whether an echoed entropy value tells the two apart.
   bool differ(EvIndex a, EvIndex b) const { return !matches(a, entry(b).entropy); }
@@ -60,12 +76,15 @@ class EvProfile {
   }
 
  private:
+  void list_planes();
   std::uint32_t masked_entropy(std::uint16_t position) const {
     return entries_[position].entropy & entropy_mask_;
   }
 
   std::vector<EvEntry> entries_;
-  std::vector<std::uint16_t> by_entropy_;  // positions in order of masked entropy
+  std::vector<std::uint16_t> by_entropy_;                    // positions in order of masked entropy
+  std::vector<EvIndex> listed_;                              // by plane
+  std::array<std::uint16_t, kMaxPorts + 1> first_listed_{};  // of each plane, and behind the last
   std::uint32_t entropy_mask_ = 0xFFFF'FFFF;
   PortMask ports_;
   std::array<std::uint8_t, kMaxPorts> plane_of_port_{};

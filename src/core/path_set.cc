@@ -34,8 +34,9 @@ PathSet::PathSet(const EvProfile& profile, const PathSetConfig& config, std::uin
     : profile_(&profile),
       observer_(&observer),
       prng_(seed),
-      rotation_(profile, config.active_evs, prng_),
+      rotation_(profile, config.active_evs, config.turns, prng_),
       health_(profile),
+      losses_(profile.size()),
       probes_(profile, config.probe_base_ns, config.probe_cap_ns),
       reverse_(profile, rotation_, seed),
       counters_(config.ev_counters ? profile.size() : 0),
@@ -154,11 +155,14 @@ void PathSet::skip(EvIndex ev, unsigned turns) {
   if (!oblivious_) rotation_.skip(ev, turns);
 }
 
-void PathSet::on_lost(EvIndex ev, TimeNs now) {
+bool PathSet::on_lost(EvIndex ev, TimeNs now) {
   count(ev, &EvCounters::lost);
   health_.count_drop(ev);
   reverse_.note_silence();
+  last_now_ = now;
+  if (rotation_.in_use(ev) && losses_.on_loss(ev)) return false;
   speak_against(ev, PathSignal::kLost, now);
+  return true;
 }
 
 void PathSet::on_always_skip(EvIndex ev, TimeNs now) {
@@ -174,6 +178,7 @@ void PathSet::speak_against(EvIndex ev, PathSignal signal, TimeNs now) {
 
 void PathSet::on_delivered(EvIndex ev) {
   reverse_.note_life();
+  if (rotation_.in_use(ev)) losses_.on_arrival(ev);
   health_.end_trial(ev);
   confirm(ev);
 }
@@ -286,6 +291,7 @@ bool PathSet::assume_bad(EvIndex ev, TimeNs now) {
   const bool failed_trial =
       !reverse_.in_doubt() && health_.on_trial(ev) && !MRC_BUG(kTrialsAreForgotten);
   health_.go_bad(ev);
+  losses_.forget(ev);
   probes_.add(ev, now, failed_trial);
   report_state(ev, EvState::kAssumedBad);
   if (needed) {
@@ -374,7 +380,8 @@ void PathSet::report_planes() {
 
 std::size_t PathSet::memory_bytes() const {
   return sizeof(*this) + rotation_.memory_bytes() + health_.memory_bytes() +
-         probes_.memory_bytes() + reverse_.memory_bytes() + counters_.memory_bytes();
+         losses_.memory_bytes() + probes_.memory_bytes() + reverse_.memory_bytes() +
+         counters_.memory_bytes();
 }
 
 }  // namespace mrc::core

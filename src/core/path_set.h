@@ -1,9 +1,10 @@
 // The paths of one queue pair: which are in use, in which order, which to leave and which to probe.
 //
-// Four components do the work, each with rules of its own:
+// Five components do the work, each with rules of its own:
 //
 //   Rotation       whose turn it is: planes by load, EVs in a shuffled order, SKIP
 //   PathHealth     what is held against an EV, and by which signal it leaves and comes back
+//   LossCredit     which losses are held against it
 //   ProbeSchedule  when to probe which bad EV
 //   ReversePaths   where answers go, the last sign of life, doubt
 //
@@ -32,6 +33,7 @@
 #include "core/counters.h"
 #include "core/ev_profile.h"
 #include "core/event.h"
+#include "core/loss_credit.h"
 #include "core/path_health.h"
 #include "core/probe_schedule.h"
 #include "core/reverse_paths.h"
@@ -44,8 +46,9 @@ struct PathSetConfig {
   std::uint16_t active_evs = 0;  // 0 = all; otherwise shared equally among the planes
   DurationNs probe_base_ns = 10 * kMicrosecondNs;  // first probe period; doubles up to the cap
   DurationNs probe_cap_ns = 10 * kMillisecondNs;
-  bool oblivious = false;   // never skip an EV
-  bool ev_counters = true;  // without: nobody will ask for them
+  PortTurns* turns = nullptr;  // of the endpoint; none: every order is drawn
+  bool oblivious = false;      // never skip an EV
+  bool ev_counters = true;     // without: nobody will ask for them
 };
 
 // State changes go out through this; the queue pair adds its number and time. SKIP is not reported:
@@ -92,7 +95,8 @@ class PathSet {
   void on_marked(EvIndex ev);
   // An answer came late by the time in which so many packets left, on all paths.
   void on_late(EvIndex ev, std::uint32_t packets);
-  void on_lost(EvIndex ev, TimeNs now);
+  // False when the loss is excused: it is no more than what all paths lose.
+  bool on_lost(EvIndex ev, TimeNs now);
   void on_always_skip(EvIndex ev, TimeNs now);
   void on_delivered(EvIndex ev);  // a data packet on it was acknowledged
   // The peer asked for what it was told before, as if no answer had come; or sent something new.
@@ -162,6 +166,7 @@ class PathSet {
   Prng prng_;
   Rotation rotation_;
   PathHealth health_;
+  LossCredit losses_;
   ProbeSchedule probes_;
   ReversePaths reverse_;
   FixedArray<EvCounters> counters_;

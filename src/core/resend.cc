@@ -99,8 +99,10 @@ void Requester::queue_resend(TimeNs now, Sequence seq, ResendReason reason) {
   const std::uint32_t counted_bytes = packet.counted ? packet.nominal_bytes : 0;
   links_.cc->on_left_network(counted_bytes);
   ++(links_.counters->*traits(reason).counter);
+  const bool excused = traits(reason).blames_path && !links_.paths->on_lost(packet.ev, now);
+  // Where switches trim, full queues lose nothing: what all paths lose is no sign of congestion.
+  if (excused && setup_.network_trims) return;
   if (traits(reason).tells_controller) links_.cc->on_loss(now, counted_bytes);
-  if (traits(reason).blames_path) links_.paths->on_lost(packet.ev, now);
 }
 
 // The packet had arrived although it was given up.

@@ -2,7 +2,9 @@
 //
 // Every EV belongs to one plane (port). Data goes to the plane that has had the least of it, and
 // within a plane round its active EVs, in a shuffled order that differs between queue pairs and is
-// redrawn every 16 rotations. The EVs of a plane stand in three zones:
+// redrawn every 16 rotations. Where the profile lists them in order (EvOrder::kAsListed), a port
+// goes round that list instead, and the shuffled order names who takes the turn of an EV that is
+// not GOOD. The EVs of a plane stand in three zones:
 //
 //   begin        active_end      usable_end      end
 //     | active: have turns | backups | out of use: bad or denied |
@@ -18,6 +20,7 @@
 #include "base/prng.h"
 #include "base/types.h"
 #include "core/ev_profile.h"
+#include "core/port_turns.h"
 
 namespace mrc::core {
 
@@ -27,7 +30,8 @@ class Rotation {
 
   // `active_evs` are shared equally among the planes, at least one each; 0 = all. Denied EVs of the
   // profile are out of use. The profile must outlive this.
-  Rotation(const EvProfile& profile, unsigned active_evs, Prng& prng);
+  // With `turns` they follow the list of a profile that has one, while all EVs are active.
+  Rotation(const EvProfile& profile, unsigned active_evs, PortTurns* turns, Prng& prng);
 
   // --- Who is in use ---
   PortMask ports() const { return ports_; }  // those with an EV in use
@@ -127,6 +131,9 @@ class Rotation {
   }
   void set_good_at(unsigned position, bool good);
 
+  enum class SkipsInTheWay : std::uint8_t { kReviveFirst, kLeave };
+  EvIndex next_drawn(Plane& plane, EvIndex avoid, SkipsInTheWay skips, Prng& prng);
+  EvIndex listed_turn(const Plane& plane) const;
   void fill_plane(Plane& plane, unsigned begin, unsigned active_evs, Prng& prng);
   std::uint64_t least_load() const;
   void charge(Plane& plane, unsigned packets = 1);
@@ -138,6 +145,7 @@ class Rotation {
   bool give_way_to_backup(EvIndex ev, EvIndex preferred, Prng& prng);
 
   const EvProfile* profile_;
+  PortTurns* turns_;                     // none: the order is drawn
   FixedArray<Row> rows_;                 // by EV
   FixedArray<std::uint16_t> order_;      // EVs, see the zones above
   FixedArray<std::uint64_t> good_bits_;  // by position: the EV there is GOOD

@@ -1,9 +1,12 @@
 #include "fabric/routing.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/prng.h"
@@ -354,18 +357,41 @@ unsigned sample_count(const Topology& topology, unsigned evs) {
   return paths / std::gcd(paths, evs_per_plane(topology, evs));
 }
 
-core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned sample) {
-  const Topology& t = routing.topology();
-  const unsigned per_plane = evs_per_plane(t, evs);
-  const unsigned samples = sample_count(t, evs);
+namespace {
+
+// The ways up of a host's sample, in the order in which it takes them: one T1 after the other, from
+// that of its place on, and a second T2 of a T1 only after the first of every T1. So the hosts of a
+// T0 that send at the same time do not meet on its uplinks.
+std::vector<unsigned> ways_in_turn(const Topology& t, unsigned per_plane, unsigned samples,
+                                   unsigned place) {
   // How often all samples together use each path: 1 where `per_plane` divides the paths.
   const unsigned uses = std::uint64_t{samples} * per_plane / t.paths_per_plane();
   const unsigned t2_choices = t.three_tier() ? t.t2_per_group() : 1;
-  std::vector<core::EvEntry> entries;
-  entries.reserve(std::size_t{per_plane} * t.planes());
+  std::vector<unsigned> of_t1(t.paths_per_plane() / t2_choices);
+  std::vector<std::pair<unsigned, unsigned>> ways;  // the how-manieth over its T1, way
   for (unsigned i = 0; i < per_plane; ++i) {
     // i * samples + sample is different for every pair, and `uses` neighbours share a path.
-    const unsigned way = (i * samples + sample % samples) / uses;
+    const unsigned way = (i * samples + place % samples) / uses;
+    ways.emplace_back(of_t1[way / t2_choices]++, way);
+  }
+  std::sort(ways.begin(), ways.end());
+  std::rotate(ways.begin(), ways.begin() + place / samples % per_plane, ways.end());
+  std::vector<unsigned> result;
+  result.reserve(ways.size());
+  for (const auto& [round, way] : ways)
+    result.push_back(way);
+  return result;
+}
+
+}  // namespace
+
+core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned place) {
+  const Topology& t = routing.topology();
+  const unsigned per_plane = evs_per_plane(t, evs);
+  const unsigned t2_choices = t.three_tier() ? t.t2_per_group() : 1;
+  std::vector<core::EvEntry> entries;
+  entries.reserve(std::size_t{per_plane} * t.planes());
+  for (const unsigned way : ways_in_turn(t, per_plane, sample_count(t, evs), place)) {
     for (unsigned plane = 0; plane < t.planes(); ++plane) {
       const Path path{static_cast<std::uint8_t>(plane),
                       static_cast<std::uint16_t>(way / t2_choices),
@@ -374,7 +400,7 @@ core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned s
                          .port = PortId{static_cast<std::uint8_t>(plane + 1)}});
     }
   }
-  return core::EvProfile::create(entries).value();
+  return core::EvProfile::create(entries, 0xFFFF'FFFF, core::EvOrder::kAsListed).value();
 }
 
 core::EvProfile make_hashed_profile(const Topology& topology, unsigned evs) {

@@ -91,10 +91,10 @@ class Routing {
 };
 
 // Up to `evs` paths for the queue pairs of one host, the same number on every plane. Hosts at
-// different places of a T0 get different samples, so that together they use every T1. Equal for
-// hosts whose place is equal modulo sample_count().
+// different places of a T0 get different samples, so that together they use every T1; where places
+// are equal modulo sample_count(), the same sample from another T1 on, in whose order they send.
 unsigned sample_count(const Topology& topology, unsigned evs);
-core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned sample);
+core::EvProfile make_ev_profile(const Routing& routing, unsigned evs, unsigned place);
 // Where switches hash, EVs name no path, and there may be more of them than paths: with 16 of each
 // some 6 paths are not hit at all, with 64 EVs a quarter of one.
 core::EvProfile make_hashed_profile(const Topology& topology, unsigned evs);

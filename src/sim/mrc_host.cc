@@ -101,7 +101,7 @@ MrcWorld::MrcWorld(const SimConfig& sim_config, const fabric::Routing& fabric_ro
       out.push_back(fabric::make_hashed_profile(topology, evs));
       return;
     }
-    for (unsigned s = 0; s < fabric::sample_count(topology, evs); ++s)
+    for (unsigned s = 0; s < topology.hosts_per_t0(); ++s)
       out.push_back(fabric::make_ev_profile(*routing, evs, s));
   };
   make(config->mrc.evs, profiles);

@@ -312,7 +312,8 @@ void ApiFaults::change_profiles(EndRef ref) {
     }
     entries.back().denied = end.denied.contains(i);
   }
-  profiles_.push_back(core::EvProfile::create(entries).value());
+  const auto order = before.listed(0).empty() ? core::EvOrder::kDrawn : core::EvOrder::kAsListed;
+  profiles_.push_back(core::EvProfile::create(entries, 0xFFFF'FFFF, order).value());
   core::CcProfile cc = end.init.cc;
   if (random_.one_in(2)) cc.nscc.max_cwnd = random_.logarithmic(16'384, 1'048'576);
   check_ok(host.engine().follow_profiles(host.clock(), end.config.number, profiles_.back(), cc),

@@ -91,7 +91,9 @@ void Host::make_profiles() {
       const unsigned plane = (first + (n < ports ? n : random_.below(ports))) % swarm.ports;
       entries[n].port = PortId{static_cast<std::uint8_t>(plane + 1)};
     }
-    auto profile = core::EvProfile::create(entries);
+    // By the salt: a draw of its own would make other worlds of all seeds.
+    const auto order = salt % 2 == 0 ? core::EvOrder::kDrawn : core::EvOrder::kAsListed;
+    auto profile = core::EvProfile::create(entries, 0xFFFF'FFFF, order);
     MRC_CHECK(profile.ok(), "EvProfile::create refused a good profile: %s",
               profile.status().what());
     profiles_.push_back(std::make_unique<core::EvProfile>(std::move(profile).value()));

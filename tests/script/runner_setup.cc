@@ -44,7 +44,7 @@ Status Runner::move_qp(QpNumber qp, const std::string& state) {
   if (state == "init") {
     std::unique_ptr<core::EvProfile> profile;
     if (settings["evs"] > 0) {
-      auto made = make_profile(settings["evs"], endpoint_.get<unsigned>("ports"));
+      auto made = make_profile(settings, endpoint_.get<unsigned>("ports"));
       if (!made.ok()) return made.status();
       profile = std::make_unique<core::EvProfile>(std::move(made).value());
     }
@@ -136,7 +136,7 @@ void Runner::replace_paths() {
   const QpNumber qp = qp_at(1);
   QpRecord& target = record(qp);
   const Settings& settings = target.settings;
-  auto made = make_profile(settings["evs"], endpoint_.get<unsigned>("ports"),
+  auto made = make_profile(settings, endpoint_.get<unsigned>("ports"),
                            static_cast<std::uint32_t>(value("from", 0)));
   if (!made.ok()) return settle(made.status());
   auto profile = std::make_unique<core::EvProfile>(std::move(made).value());

@@ -39,32 +39,15 @@ Settings endpoint_settings() {
 
 Settings qp_settings() {
   return Settings({
-      {"peer", 1},
-      {"peer_qp", 200},
-      {"domain", 1},
-      {"max_sends", 2048},
-      {"max_receives", 128},
-      {"evs", 4},
-      {"min_active", 1},
-      {"active_evs", 0},
-      {"cc", 0},
-      {"base_rtt", 10'000},
-      {"max_cwnd", 0},
-      {"trims", 1},
-      {"recv_peers", 0},
-      {"rq_psn", 100},
-      {"mtu", 1024},
-      {"max_wimm_dest", 128},
-      {"mpr_dest", 8},
-      {"dynamic_mpr", 0},
-      {"trim_nack", 1},
-      {"sack_threshold", 0},
-      {"sq_psn", 500},
-      {"max_wimm", 128},
-      {"mpr", 8},
-      {"timeout", 14},
-      {"linear", 7},
-      {"exponential", 12},
+      {"peer", 1},         {"peer_qp", 200},       {"domain", 1},
+      {"max_sends", 2048}, {"max_receives", 128},  {"evs", 4},
+      {"min_active", 1},   {"active_evs", 0},      {"in_order", 0},
+      {"cc", 0},           {"base_rtt", 10'000},   {"max_cwnd", 0},
+      {"trims", 1},        {"recv_peers", 0},      {"rq_psn", 100},
+      {"mtu", 1024},       {"max_wimm_dest", 128}, {"mpr_dest", 8},
+      {"dynamic_mpr", 0},  {"trim_nack", 1},       {"sack_threshold", 0},
+      {"sq_psn", 500},     {"max_wimm", 128},      {"mpr", 8},
+      {"timeout", 14},     {"linear", 7},          {"exponential", 12},
   });
 }
 
@@ -135,13 +118,14 @@ core::QpReadyToSend make_ready_to_send(const Settings& s) {
   return rts;
 }
 
-Result<core::EvProfile> make_profile(std::uint64_t evs, unsigned ports, std::uint32_t from) {
-  std::vector<core::EvEntry> entries(evs);
-  for (std::uint32_t i = 0; i < evs; ++i) {
+Result<core::EvProfile> make_profile(const Settings& qp, unsigned ports, std::uint32_t from) {
+  std::vector<core::EvEntry> entries(qp["evs"]);
+  for (std::uint32_t i = 0; i < entries.size(); ++i) {
     entries[i].entropy = kFirstEntropy + from + i;
     entries[i].port = static_cast<PortId>(1 + i % ports);
   }
-  return core::EvProfile::create(entries);
+  const auto order = qp["in_order"] != 0 ? core::EvOrder::kAsListed : core::EvOrder::kDrawn;
+  return core::EvProfile::create(entries, 0xFFFF'FFFF, order);
 }
 
 }  // namespace mrc::script

@@ -41,7 +41,7 @@ core::QpInit make_init(const Settings& settings, const core::EvProfile* profile)
 core::QpReadyToReceive make_ready_to_receive(const Settings& settings);
 core::QpReadyToSend make_ready_to_send(const Settings& settings);
 
-// EV i has entropy 0x1000 + i; the EVs go round the ports 1..ports.
-Result<core::EvProfile> make_profile(std::uint64_t evs, unsigned ports, std::uint32_t from = 0);
+// EV i has entropy 0x1000 + `from` + i; the EVs go round the ports 1..ports.
+Result<core::EvProfile> make_profile(const Settings& qp, unsigned ports, std::uint32_t from = 0);
 
 }  // namespace mrc::script

@@ -17,7 +17,10 @@ constexpr unsigned kPenaltyShift = 7;
 constexpr std::int64_t kLossMemoryInBaseRtts = 4;
 constexpr std::uint8_t kMaxPaceShift = 4;
 constexpr std::int64_t kMaxPacedRttInBaseRtts = 4;
-constexpr std::int64_t kStepDivisor = 2;  // of the step up from a drained common queue
+constexpr std::int64_t kStepDivisor = 2;     // of the step up from a drained common queue
+constexpr DurationNs kMarksFromDivisor = 4;  // of R: where queues within the network mark
+// Of what is answered, at least: by which a sender grows that finds the last hop's queue empty.
+constexpr std::uint32_t kTakeOverQ16 = kOneQ16 * 3 / 2;
 
 // The share of marked answers, a mean over about a window of them.
 constexpr std::int64_t kFewestMarkAnswers = 4;
@@ -81,6 +84,7 @@ void Nscc::on_ack(const AckSample& sample) {
     return;
   }
   note_mark(sample.marked);
+  was_at_last_hop_ = !sample.marked && (was_at_last_hop_ || is_at_last_hop(sample.now));
   if (queues_balance(sample.now, sample.marked)) {
     balance(sample, acked_bytes, delay_ns);
   } else {
@@ -270,6 +274,7 @@ void Nscc::react(const AckSample& sample, std::int64_t acked_bytes, DurationNs d
         (gains_.alpha_q16 * static_cast<std::uint64_t>(below_target_ns)) >> 16;
     gain_bytes =
         static_cast<std::int64_t>(std::min<std::uint64_t>(proportional, gains_.max_window_bytes));
+    gain_bytes += common_queue_lack(sample.now, delay_ns);
   } else {
     leave_fast_increase();
     // The queue may be the common one, which has not shown in every path yet.
@@ -296,7 +301,13 @@ bool Nscc::fast_increase(std::int64_t acked_bytes, DurationNs delay_ns) {
   }
   if (!fast_) return false;
   if (saved_window_bytes_ == 0 && pace_shift_ == 0) {
-    const std::uint64_t grown = gains_.fast_q16 * static_cast<std::uint64_t>(acked_bytes);
+    // Those who shared the last hop's queue have left. All windows together are no more than what
+    // the wire holds, and two and a half times that when the first delay is heard of: what the last
+    // hop can hold before it trims.
+    const bool takes_over = was_at_last_hop_ && settings_.fast_q16 == 0;
+    const std::uint32_t rate_q16 =
+        takes_over ? std::max(gains_.fast_q16, kTakeOverQ16) : gains_.fast_q16;
+    const std::uint64_t grown = rate_q16 * static_cast<std::uint64_t>(acked_bytes);
     set_window(window_bytes_ + static_cast<std::int64_t>(grown >> 16));
   }
   return true;
@@ -323,6 +334,24 @@ void Nscc::drain_common_queue(TimeNs now) {
   decrease_after_ = now + round_trip_ns;
   const std::int64_t kept = window_bytes_ * (base_rtt_ns() + gains_.target_ns) / round_trip_ns;
   shrink_window(kept + root(kept * settings_.mtu_bytes) / kStepDivisor);
+}
+
+// A queue within the network would mark at this delay, and others may have a share in it: with a
+// twelfth of R instead, racks that had lost a cable filled their uplinks, 1.140 of the bound
+// instead of 1.051.
+bool Nscc::is_at_last_hop(TimeNs now) const {
+  return common_delay_.value_ns(now) > base_rtt_ns() / kMarksFromDivisor &&
+         marked_q16_ <= kMarkedLatelyQ16;
+}
+
+// What this window's share is of what the common queue lacks to its target. The converse of
+// draining it: every sender sees the same delay and adds the same share, so that all of them
+// together add what is missing, however many they are. Those who end their work leave a queue that
+// is to last until the others have taken over: the last flow of an incast of 8 ended alone, with an
+// eighth of the port, and needed three round trips for the rest.
+std::int64_t Nscc::common_queue_lack(TimeNs now, DurationNs delay_ns) const {
+  if (!is_at_last_hop(now)) return 0;
+  return window_bytes_ * (gains_.target_ns - delay_ns) / (base_rtt_ns() + delay_ns);
 }
 
 void Nscc::adjust(TimeNs now) {

@@ -51,6 +51,8 @@ class Nscc final : public CongestionController {
   void owe(std::int64_t gain_bytes, std::int64_t acked_bytes);
   bool fast_increase(std::int64_t acked_bytes, DurationNs delay_ns);
   void multiplicative_decrease(TimeNs now);
+  bool is_at_last_hop(TimeNs now) const;
+  std::int64_t common_queue_lack(TimeNs now, DurationNs delay_ns) const;
   void drain_common_queue(TimeNs now);
   void adjust(TimeNs now);
   void drop_increase();
@@ -104,9 +106,10 @@ class Nscc final : public CongestionController {
   BaseRtt base_rtt_;
   std::uint32_t parked_fill_q16_ = 0;  // window share of the maximum while no plane is usable
   std::uint8_t pace_shift_ = 0;
-  bool fast_ = false;
-  bool trigger_qa_ = false;
-  bool fresh_ = true;  // no round trip has been measured yet
+  bool fast_ : 1 = false;
+  bool was_at_last_hop_ : 1 = false;  // the last queue it stood in was that of the last hop
+  bool trigger_qa_ : 1 = false;
+  bool fresh_ : 1 = true;  // no round trip has been measured yet
 };
 
 }  // namespace mrc::core

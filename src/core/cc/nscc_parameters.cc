@@ -168,8 +168,13 @@ NsccGains derive_gains(const NsccSettings& settings, const NsccNetwork& network)
 std::int64_t first_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes,
                                 const QpHints& hints) {
   const std::uint32_t rate = rate_of_all(hints.initial_rate, hints);
-  return rate == 0 ? max_window_bytes / settings.sharers
-                   : share_of(max_window_bytes, rate, ceiling_of(hints));
+  if (rate != 0) return share_of(max_window_bytes, rate, ceiling_of(hints));
+  // 1.2 bandwidth-delay products: what goes out beyond one before the first answer stands in a
+  // queue, but answers come in groups and may be a little late. A maximum that was asked for is
+  // used.
+  const bool derived = settings.max_window_bytes == 0;
+  return std::min(max_window_bytes / settings.sharers,
+                  derived ? max_window_bytes * 4 / 5 : max_window_bytes);
 }
 
 std::int64_t min_window_bytes(const NsccSettings& settings, std::int64_t max_window_bytes) {

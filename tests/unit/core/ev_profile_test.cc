@@ -57,6 +57,19 @@ TEST(EvProfile, TakesEntriesThatLookAlike) {
   EXPECT_EQ(masked.find(0x7'0004), EvIndex{2});
 }
 
+TEST(EvProfile, ListsTheEvsOfAPlaneInTheirOrderWhereThatMatters) {
+  const std::vector<EvEntry> list = {entry(9, 2), entry(8, 5), entry(7, 2), entry(6, 5),
+                                     entry(5, 2)};
+  EXPECT_TRUE(EvProfile::create(list).value().listed(0).empty());
+  const EvProfile profile = EvProfile::create(list, 0xFFFF'FFFF, EvOrder::kAsListed).value();
+  const auto of = [&](unsigned plane) {
+    const auto listed = profile.listed(plane);
+    return std::vector<EvIndex>(listed.begin(), listed.end());
+  };
+  EXPECT_EQ(of(0), (std::vector{EvIndex{0}, EvIndex{2}, EvIndex{4}}));
+  EXPECT_EQ(of(1), (std::vector{EvIndex{1}, EvIndex{3}}));
+}
+
 TEST(EvProfile, FindsEveryEntryAndNothingElse) {
   const std::vector<EvEntry> list = entries(1000);
   const EvProfile profile = EvProfile::create(list).value();

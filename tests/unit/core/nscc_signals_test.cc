@@ -378,10 +378,18 @@ TEST(NsccBaseRtt, OneAbsurdSampleDoesNotRuinIt) {
 
 TEST(NsccStart, OpensWithTheMaximumDividedByTheIncastDegree) {
   const std::int64_t max = make_nscc().max_window_bytes();
-  EXPECT_EQ(make_nscc().window_bytes(), max);
-  EXPECT_EQ(Nscc(two_tier(), environment(400, 1)).window_bytes(), max);
+  EXPECT_EQ(Nscc(two_tier(), environment(400, 2)).window_bytes(), max / 2);
   EXPECT_EQ(Nscc(two_tier(), environment(400, 8)).window_bytes(), max / 8);
   EXPECT_EQ(Nscc(two_tier(), environment(400, 1'000'000)).window_bytes(), kNsccMtu);
+}
+
+TEST(NsccStart, OpensWithALittleMoreThanTheWireHolds) {
+  const std::int64_t bdp = 400 * kBaseRtt / 8;
+  EXPECT_NEAR(static_cast<double>(make_nscc().window_bytes()), 1.2 * static_cast<double>(bdp), 2);
+  EXPECT_EQ(Nscc(two_tier(), environment(400, 1)).window_bytes(), make_nscc().window_bytes());
+  CcProfile profile = two_tier();
+  profile.nscc.max_cwnd = 300'000;
+  EXPECT_EQ(make_nscc(profile).window_bytes(), 300'000) << "a maximum that was asked for is used";
 }
 
 TEST(NsccBandwidth, TheWindowShrinksAndGrowsBackInProportionAtOnce) {
@@ -438,7 +446,7 @@ TEST(NsccBandwidth, AnExplicitMaximumShrinksWithThePlanes) {
 TEST(NsccBandwidth, LossesOfALostPlaneArePaidOnce) {
   for (const bool losses_first : {true, false}) {
     Nscc cc = make_nscc();
-    const std::int64_t half = cc.max_window_bytes() / 2;
+    const std::int64_t half = cc.window_bytes() / 2;
     if (!losses_first) cc.set_bandwidth(200 * kGigabit);
     for (std::int64_t lost = 0; lost + kNsccMtu <= half; lost += kNsccMtu)
       cc.on_loss(10 * kBaseRtt, kNsccMtu);
@@ -452,7 +460,7 @@ TEST(NsccBandwidth, LossesOfALostPlaneArePaidOnce) {
 
 TEST(NsccBandwidth, HearingTheSameTwiceDoesNotEndTheForgiveness) {
   Nscc cc = make_nscc();
-  const std::int64_t half = cc.max_window_bytes() / 2;
+  const std::int64_t half = cc.window_bytes() / 2;
   cc.set_bandwidth(200 * kGigabit);
   cc.set_bandwidth(200 * kGigabit);
   cc.on_loss(1, half - kNsccMtu);

@@ -125,6 +125,71 @@ TEST(Nscc, OneFastPathProvesThatTheDelayIsNotCommon) {
   EXPECT_GE(cc.window_bytes(), 400'000);
 }
 
+// What a window of answers that are late by half the target adds. One in `fast_in` of them is not
+// late, one in `marked_in` is marked.
+std::int64_t growth_below_target(std::int64_t window, int fast_in = 1'000, int marked_in = 1'000) {
+  const NsccGains gains = gains_of(two_tier(), 400, kNsccMtu);
+  Nscc cc = make_nscc();
+  settle(cc, 0, window);
+  const DurationNs delay = gains.target_ns / 2;
+  const int answers = static_cast<int>(window / kNsccMtu);
+  TimeNs now = 0;
+  const auto round = [&](std::int64_t bytes) {
+    for (int i = 1; i <= answers; ++i) {
+      now += kBaseRtt / answers;
+      const bool marked = i % marked_in == 0;
+      ack(cc, now, i % fast_in == 0 ? 0 : delay, marked, bytes);
+    }
+  };
+  for (int i = 0; i < 3; ++i)
+    round(0);
+  const std::int64_t before = cc.window_bytes();
+  round(kNsccMtu);
+  return cc.window_bytes() - before;
+}
+
+// Senders who end leave a queue that has to last until the others have taken over.
+TEST(Nscc, ACommonQueueBelowTheTargetIsBroughtUpToItByAllSendersTogether) {
+  const double target = gains_of(two_tier(), 400, kNsccMtu).target_ns;
+  const double lacks = target / 2 / (kBaseRtt + target / 2);  // of what all have in flight
+  for (const std::int64_t window : {100'000, 200'000}) {
+    const std::int64_t own_share = growth_below_target(window) - growth_below_target(window, 8);
+    EXPECT_GT(own_share, static_cast<double>(window) * lacks * 0.8);
+    EXPECT_LT(own_share, static_cast<double>(window) * lacks * 1.4);
+  }
+}
+
+// What one answer adds in fast increase, after a queue that all paths share, or after none.
+std::int64_t fast_growth(const CcProfile& profile, DurationNs delay, bool marked = false) {
+  Nscc cc = make_nscc(profile);
+  settle(cc, 0, 100'000);
+  TimeNs now = 0;
+  for (int i = 0; i < 3; ++i)
+    ack(cc, now += kBaseRtt + 1, delay, false, 0);
+  if (marked) ack(cc, now += 1, delay, true, 0);
+  for (int i = 0; i < 3; ++i)
+    ack(cc, now += kBaseRtt + 1, 0, false, 0);
+  for (int i = 0; i < kAcksPerAdjustment; ++i)
+    ack(cc, now += 1, 0);  // more than a quarter of the window, and nothing is owed any more
+  const std::int64_t before = cc.window_bytes();
+  cc.on_ack({.now = now + 1, .acked_bytes = 1'000, .rtt_ns = cc.base_rtt_ns()});
+  return cc.window_bytes() - before;
+}
+
+TEST(Nscc, WhoFindsTheLastHopsQueueEmptyTakesThePortOver) {
+  const DurationNs delay = gains_of(two_tier(), 400, kNsccMtu).target_ns / 2;
+  EXPECT_EQ(fast_growth(two_tier(), 0), 694) << "fi_scale";
+  EXPECT_EQ(fast_growth(two_tier(), delay), 1'500);
+  EXPECT_EQ(fast_growth(two_tier(), delay, true), 694) << "the queue was within the network";
+  CcProfile asked_for = two_tier();
+  asked_for.nscc.fi_scale = 0.5F;
+  EXPECT_EQ(fast_growth(asked_for, delay), 500);
+}
+
+TEST(Nscc, AQueueThatMarksIsNotBroughtUpToTheTarget) {
+  EXPECT_LT(growth_below_target(100'000, 1'000, 4), growth_below_target(100'000) / 2);
+}
+
 // --- What delay adds, marks take ---
 
 // All paths are late by this much, and one answer of four was marked.
@@ -270,7 +335,7 @@ TEST(Nscc, IncreasesDoNotOverflowAt800GigabitAnd100Microseconds) {
   CcProfile profile;
   profile.nscc.base_rtt_ns = 100'000;
   Nscc cc(profile, environment(800));
-  ASSERT_EQ(cc.window_bytes(), 15'000'000);
+  ASSERT_EQ(cc.max_window_bytes(), 15'000'000);
   settle(cc, 0, 5'000'000);
   for (int i = 0; i < kAcksPerAdjustment; ++i)
     ack(cc, 1 + i, 75'000);

@@ -21,12 +21,13 @@ constexpr PortId port_at(unsigned number) { return PortId{static_cast<std::uint8
 constexpr unsigned index_of(EvIndex ev) { return static_cast<unsigned>(ev); }
 
 // EV i is on port 1 + i % planes.
-inline EvProfile striped_profile(unsigned planes, unsigned evs_per_plane) {
+inline EvProfile striped_profile(unsigned planes, unsigned evs_per_plane,
+                                 EvOrder order = EvOrder::kDrawn) {
   std::vector<EvEntry> entries;
   for (unsigned i = 0; i < planes * evs_per_plane; ++i) {
     entries.push_back({.entropy = 0x1000 + i, .port = port_at(1 + i % planes)});
   }
-  return EvProfile::create(entries).value();
+  return EvProfile::create(entries, 0xFFFF'FFFF, order).value();
 }
 
 struct PathEvent {
@@ -71,6 +72,18 @@ struct Paths {
   Paths(unsigned planes, unsigned evs_per_plane, const PathSetConfig& config = {},
         std::uint64_t seed = 1)
       : Paths(striped_profile(planes, evs_per_plane), config, seed) {}
+
+  // Four paths have been left for a loss each; on each of the others so much has arrived since that
+  // one loss more is excused.
+  void lose_here_and_there() {
+    for (unsigned i = 0; i < 4; ++i)
+      set.on_lost(ev_at(i), 0);
+    for (unsigned i = 4; i < set.size(); ++i) {
+      for (unsigned packet = 0; packet < 64; ++packet)
+        set.on_delivered(ev_at(i));
+    }
+    recorder.take();
+  }
 
   EvIndex choose() { return set.choose(kAllPorts, kNoEv); }
   EvIndex choose_on(unsigned port) { return set.choose(PortMask::of(port_at(port)), kNoEv); }

@@ -40,6 +40,17 @@ TEST(PathSetLoss, TakesTheEvOutOfUseAtOnce) {
   EXPECT_EQ(std::count(chosen.begin(), chosen.end(), 2U), 0);
 }
 
+TEST(PathSetLoss, WhatAllPathsLoseTakesNoneOutOfUse) {
+  Paths paths(2, 4);
+  paths.lose_here_and_there();
+  EXPECT_FALSE(paths.set.on_lost(ev_at(5), 10)) << "excused";
+  EXPECT_EQ(paths.set.state(ev_at(5)), kGood);
+  EXPECT_EQ(paths.set.counters(ev_at(5)).lost, 1U);
+  EXPECT_TRUE(paths.set.on_lost(ev_at(5), 11)) << "the second in a row";
+  EXPECT_EQ(paths.recorder.take(), PathEvents{bad(5, 2)});
+  EXPECT_TRUE(paths.set.on_lost(ev_at(0), 12)) << "of those that are out of use all count";
+}
+
 TEST(PathSetLoss, CountsDropsSinceTheLastEvent) {
   Paths paths(1, 4);
   for (unsigned i = 0; i < 3; ++i)

@@ -31,6 +31,8 @@ struct ModelEv {
   bool on_trial = false;  // brought back by probes, nothing delivered since
   bool probe_open = false;
   bool answered_once = false;
+  unsigned credit = 0;  // for losses, in 8192ths
+  bool lost_last = false;
   DurationNs period = 0;
   TimeNs due = 0;
 
@@ -75,11 +77,17 @@ class Model {
     silent_ = 0;
     evs_[i].on_trial = false;
     confirm(i);
+    if (!evs_[i].usable()) return;
+    count_towards_the_mean(0);
+    evs_[i].lost_last = false;
+    evs_[i].credit += 2 * 8192 * recently_lost_ / std::max(recently_, 256U);
+    evs_[i].credit = std::min(evs_[i].credit, 2 * 8192U);
   }
   void lose(unsigned i, TimeNs now) {
     ++silent_;
     ++evs_[i].counters.lost;
     ++evs_[i].drops;
+    if (evs_[i].usable() && excuses(i)) return;
     if (evs_[i].usable()) go_bad(i, now);
     if (evs_[i].state == kAssumedBad) ++evs_[i].losses;
   }
@@ -176,6 +184,20 @@ class Model {
   }
 
  private:
+  void count_towards_the_mean(unsigned lost) {
+    ++recently_;
+    recently_lost_ += lost;
+    if (recently_ < 1024) return;
+    recently_ /= 2;
+    recently_lost_ /= 2;
+  }
+  bool excuses(unsigned i) {
+    count_towards_the_mean(1);
+    const bool again = std::exchange(evs_[i].lost_last, true);
+    if (again || evs_[i].credit < 8192) return false;
+    evs_[i].credit -= 8192;
+    return true;
+  }
   void go_bad(unsigned i, TimeNs now) {
     ModelEv& ev = evs_[i];
     const bool last = planes_in_use() == PortMask::of(port_at(ev.port)) &&
@@ -249,6 +271,8 @@ class Model {
   }
 
   unsigned min_active_;
+  unsigned recently_ = 0;  // packets on paths in use
+  unsigned recently_lost_ = 0;
   std::vector<ModelEv> evs_;
   std::vector<unsigned> bad_;  // oldest first
   PortMask usable_ports_;
@@ -269,7 +293,8 @@ EvProfile random_profile(Prng& prng) {
     const unsigned port = i < planes ? 1 + i * 3 : 1 + prng.below(planes) * 3;
     entries.push_back({.entropy = i, .port = port_at(port), .denied = prng.below(10) == 0});
   }
-  return EvProfile::create(entries).value();
+  const EvOrder order = prng.below(2) == 0 ? EvOrder::kDrawn : EvOrder::kAsListed;
+  return EvProfile::create(entries, 0xFFFF'FFFF, order).value();
 }
 
 class Walk {
@@ -341,7 +366,7 @@ class Walk {
 
  private:
   PathSetConfig random_config() {
-    PathSetConfig config{.probe_base_ns = kBase, .probe_cap_ns = kCap};
+    PathSetConfig config{.probe_base_ns = kBase, .probe_cap_ns = kCap, .turns = &turns_};
     min_active_ = config.min_active = static_cast<std::uint16_t>(prng_.below(12));
     if (!all_active_) config.active_evs = static_cast<std::uint16_t>(1 + prng_.below(20));
     return config;
@@ -460,6 +485,7 @@ class Walk {
   bool all_active_;
   unsigned min_active_ = 0;
   bool was_at_floor_ = false;
+  PortTurns turns_;
   Paths paths_;
   Model model_;
   TimeNs now_ = 0;

@@ -50,6 +50,27 @@ TEST(Resend, OvertakenOnItsPathCountsAsLostAndLeavesThePath) {
   EXPECT_EQ(s.counters.retransmitted, 1U);
 }
 
+// Where switches do not trim, a loss may well be a full queue.
+TEST(Resend, WhatAllPathsLoseIsNoSignOfCongestionWhereSwitchesTrim) {
+  for (const bool trims : {true, false}) {
+    Sender s({.network_trims = trims});
+    s.paths.lose_here_and_there();
+    s.post(100);
+    TxPacket later;
+    const std::vector<TxPacket> packets = send_until_path_repeats(s, 0, later);
+    const unsigned behind = Sender::place(later);
+    const std::uint64_t others = ((std::uint64_t{1} << (behind + 1)) - 1) & ~std::uint64_t{1};
+    ASSERT_EQ(s.sack(kRoundTrip, later, 0, others), DropReason::kNone);
+    EXPECT_EQ(s.counters.lost_by_path_order, 1U);
+    EXPECT_EQ(s.paths.set.state(packets[0].ev), EvState::kGood);
+    EXPECT_EQ(s.cc.lost_bytes, trims ? 0 : kFullPacket);
+    TxPacket again;
+    ASSERT_EQ(s.next(kRoundTrip, again), SendOutcome::kSent);
+    EXPECT_EQ(Sender::place(again), 0U);
+    EXPECT_NE(again.ev, packets[0].ev);
+  }
+}
+
 TEST(Resend, ATrimIsNoLossForTheControllerAndNoBlameForThePath) {
   Sender s;
   s.post(2);

@@ -15,7 +15,7 @@ namespace {
 struct Answers {
   Answers(unsigned planes, unsigned evs_per_plane)
       : profile(striped_profile(planes, evs_per_plane)),
-        rotation(profile, 0, prng),
+        rotation(profile, 0, nullptr, prng),
         health(profile),
         reverse(profile, rotation, 11) {}
 

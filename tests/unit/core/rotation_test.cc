@@ -13,7 +13,8 @@ namespace {
 
 struct Turns {
   Turns(unsigned planes, unsigned evs_per_plane, unsigned active_evs = 0)
-      : profile(striped_profile(planes, evs_per_plane)), rotation(profile, active_evs, prng) {}
+      : profile(striped_profile(planes, evs_per_plane)),
+        rotation(profile, active_evs, nullptr, prng) {}
 
   EvIndex next(unsigned port, EvIndex avoid = kNoEv) {
     const EvIndex ev = rotation.next(port_at(port), avoid, prng);
@@ -190,6 +191,82 @@ TEST(Rotation, AnyPlaneWithTheLeastLoadWillDo) {
   EXPECT_FALSE(turns.rotation.is_turn_of_any(PortMask::of(port_at(2)), all));
   EXPECT_TRUE(turns.rotation.is_turn_of_any(PortMask::of(port_at(4)), all));
   EXPECT_FALSE(turns.rotation.is_turn_of_any(all, PortMask{}));
+}
+
+// Two queue pairs of an endpoint, with 8 EVs on one port listed in order.
+struct InStep {
+  EvIndex next(Rotation& rotation, EvIndex avoid = kNoEv) {
+    const EvIndex ev = rotation.next(port_at(1), avoid, prng);
+    rotation.use(ev);
+    return ev;
+  }
+  std::vector<unsigned> next_of_one(unsigned count) {
+    std::vector<unsigned> taken;
+    for (unsigned i = 0; i < count; ++i)
+      taken.push_back(index_of(next(one)));
+    return taken;
+  }
+
+  Prng prng{7};
+  EvProfile profile = striped_profile(1, 8, EvOrder::kAsListed);
+  PortTurns turns;
+  Rotation one{profile, 0, &turns, prng};
+  Rotation other{profile, 0, &turns, prng};
+};
+
+TEST(Rotation, AListIsFollowedByAllQueuePairsTogether) {
+  InStep step;
+  for (unsigned i = 0; i < 40; ++i)
+    EXPECT_EQ(step.next(i % 3 == 0 ? step.one : step.other), ev_at(i % 8)) << i;
+}
+
+// Whoever took the next of the list instead walked beside its neighbour from then on.
+TEST(Rotation, ATurnThatIsPassedOverGoesToOneThatIsDrawnAndTheListGoesOn) {
+  std::set<EvIndex> substitutes;
+  InStep step;
+  for (unsigned round = 0; round < 32; ++round) {
+    step.one.skip(ev_at(3), 1);
+    for (unsigned i = 0; i < 8; ++i) {
+      const EvIndex ev = step.next(step.one);
+      if (i == 3) {
+        substitutes.insert(ev);
+        EXPECT_FALSE(step.one.is_skipped(ev_at(3))) << "it was passed over";
+      } else {
+        EXPECT_EQ(ev, ev_at(i)) << "round " << round;
+      }
+    }
+  }
+  EXPECT_EQ(substitutes.size(), 7U) << "any but the one that was passed over";
+}
+
+TEST(Rotation, WhoIsOutOfUseOrAvoidedHasItsTurnTakenByAnother) {
+  InStep step;
+  step.one.leave(ev_at(0), kNoEv, step.prng);
+  EXPECT_NE(step.next(step.one), ev_at(0));
+  EXPECT_NE(step.next(step.one, ev_at(1)), ev_at(1));
+  EXPECT_EQ(step.next_of_one(6), (std::vector<unsigned>{2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(step.next(step.other), ev_at(0)) << "the other queue pair has nothing against it";
+  step.one.join(ev_at(0), step.prng);
+  EXPECT_EQ(step.next_of_one(8), (std::vector<unsigned>{1, 2, 3, 4, 5, 6, 7, 0}));
+}
+
+TEST(Rotation, WithNothingGoodInTheListOneSkippedIsRevived) {
+  InStep step;
+  for (unsigned i = 0; i < 8; ++i)
+    step.one.skip(ev_at(i), 2);
+  const EvIndex used = step.next(step.one);
+  for (unsigned i = 0; i < 8; ++i)
+    EXPECT_EQ(step.one.is_skipped(ev_at(i)), ev_at(i) != used);
+}
+
+TEST(Rotation, BackupsLeaveTheOrderToBeDrawn) {
+  InStep step;
+  Rotation few(step.profile, 2, &step.turns, step.prng);
+  std::set<EvIndex> used;
+  for (unsigned i = 0; i < 16; ++i)
+    used.insert(step.next(few));
+  EXPECT_EQ(used.size(), 2U);
+  EXPECT_EQ(step.turns.turn(port_at(1)), 0U);
 }
 
 }  // namespace

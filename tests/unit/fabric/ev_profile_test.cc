@@ -103,14 +103,36 @@ TEST(EvProfiles, ReachEveryT1OfTheirPodBeforeASecondT2) {
   EXPECT_EQ(t1s.size(), 3u);
 }
 
-TEST(EvProfiles, AreEqualForPlacesThatAreEqualModuloTheSampleCount) {
-  const Topology topology({.planes = 1, .hosts = 8, .t0 = 2, .t1 = 7});
+TEST(EvProfiles, HoldTheSamePathsForPlacesThatAreEqualModuloTheSampleCount) {
+  const Topology topology({.planes = 1, .hosts = 16, .t0 = 2, .t1 = 7});
   const Routing routing(topology);
   ASSERT_EQ(sample_count(topology, 3), 7u);
-  EXPECT_EQ(paths_of(routing, make_ev_profile(routing, 3, 2)),
-            paths_of(routing, make_ev_profile(routing, 3, 9)));
-  EXPECT_NE(paths_of(routing, make_ev_profile(routing, 3, 2)),
-            paths_of(routing, make_ev_profile(routing, 3, 3)));
+  const auto paths = [&](unsigned place) {
+    return paths_of(routing, make_ev_profile(routing, 3, place));
+  };
+  EXPECT_THAT(paths(0), ::testing::UnorderedElementsAreArray(paths(7)));
+  EXPECT_NE(paths(0).front(), paths(7).front()) << "from another T1 on";
+  EXPECT_EQ(paths(0).front(), paths(21).front());
+  EXPECT_NE(paths(2), paths(3));
+}
+
+// So that the hosts of a T0 do not meet on its uplinks while they send at the same time.
+TEST(EvProfiles, GoRoundTheT1sFromThatOfThePlaceOn) {
+  for (const TopologySpec& spec :
+       {three_tier(), TopologySpec{.planes = 2, .hosts = 8, .t0 = 2, .t1 = 4}}) {
+    const Topology topology(spec);
+    const Routing routing(topology);
+    const unsigned t1s = topology.uplinks_per_t0();
+    for (unsigned place = 0; place < topology.hosts_per_t0(); ++place) {
+      const core::EvProfile profile = make_ev_profile(routing, 256, place);
+      const std::vector<Path> paths = paths_of(routing, profile);
+      for (unsigned plane = 0; plane < spec.planes; ++plane) {
+        unsigned turn = place;
+        for (const EvIndex ev : profile.listed(plane))
+          EXPECT_EQ(paths[static_cast<std::size_t>(ev)].up, turn++ % t1s);
+      }
+    }
+  }
 }
 
 TEST(EvProfiles, NeedAnEvPerPlaneAndNoMoreThanAQueuePairCanHold) {
