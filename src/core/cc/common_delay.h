@@ -25,9 +25,7 @@ class CommonDelay {
   // Of this round trip and the one before. None when that was long ago: answers to copies tell no
   // round trip, and a host that had stood still for 72 ms held its window at one packet for a
   // second by that one delay.
-  DurationNs value_ns(TimeNs now) const {
-    return now <= known_until_ ? shared_ns() : 0;
-  }
+  DurationNs value_ns(TimeNs now) const { return now <= known_until_ ? shared_ns() : 0; }
 
  private:
   static constexpr int kLastsRoundTrips = 2;
