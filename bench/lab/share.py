@@ -23,6 +23,7 @@ import labs
 import programs
 
 WRITES_S = 5
+MESSAGE = "64K"
 RING_ITERATIONS = 6
 SMALL = ["--hosts", "4", "--planes", "2", "--t0", "2", "--t1", "4", "--mbps", "50"]
 LARGE = ["--hosts", "8", "--planes", "4", "--t0", "2", "--t1", "4", "--mbps", "25"]
@@ -44,7 +45,7 @@ def writes(lab, pairs):
     ports = [programs.free_tcp_port() for _ in pairs]
     servers = [lab.start_server(receiver, port, "write_imm")
                for (_, receiver), port in zip(pairs, ports)]
-    clients = [lab.start_tool(sender, "perf", "write_imm", "-p", str(port), "-s", "1M", "-D",
+    clients = [lab.start_tool(sender, "perf", "write_imm", "-p", str(port), "-s", MESSAGE, "-D",
                               str(WRITES_S), "--explain", "--json", "127.0.0.1")
                for (sender, _), port in zip(pairs, ports)]
     results = [json.loads(programs.finish(client))["results"][0] for client in clients]
