@@ -16,12 +16,13 @@ namespace mrc::lab {
 // path of its own (see TunnelPaths). More paths than this are used in part.
 inline constexpr unsigned kMaxEvsPerPort = 64;
 
-// The text of mrc.toml: one device `mrc0` with a cable in every plane. In a namespace the cables
-// are interfaces, and the device writes its SRv6 headers itself.
 struct LabSwitches {
   SwitchKind kind = SwitchKind::kProcess;
   bool trim = false;  // rather than drop
 };
+
+// The text of mrc.toml: one device `mrc0` with a cable in every plane. In a namespace the cables
+// are interfaces, and the device writes its SRv6 headers itself.
 std::string host_config(const fabric::Routing& routing, const Directory& directory,
                         LabSwitches switches, unsigned host);
 // Writes it for all hosts. Throws std::runtime_error.

@@ -30,23 +30,28 @@ std::vector<TxPacket> send_until_path_repeats(Sender& s, TimeNs now, TxPacket& l
   }
 }
 
-TEST(Resend, OvertakenOnItsPathCountsAsLostAndLeavesThePath) {
-  Sender s;
-  s.post(100);
+// The first packet is overtaken on its path: all others, up to one that took the same, arrive.
+TxPacket overtake_first(Sender& s) {
   TxPacket later;
   const std::vector<TxPacket> packets = send_until_path_repeats(s, 0, later);
   const unsigned behind = Sender::place(later);
-  // All but the first have arrived.
   const std::uint64_t others = ((std::uint64_t{1} << (behind + 1)) - 1) & ~std::uint64_t{1};
-  ASSERT_EQ(s.sack(kRoundTrip, later, 0, others), DropReason::kNone);
+  EXPECT_EQ(s.sack(kRoundTrip, later, 0, others), DropReason::kNone);
+  return packets[0];
+}
+
+TEST(Resend, OvertakenOnItsPathCountsAsLostAndLeavesThePath) {
+  Sender s;
+  s.post(100);
+  const TxPacket first = overtake_first(s);
   EXPECT_EQ(s.counters.lost_by_path_order, 1U);
   EXPECT_EQ(s.cc.lost_bytes, kFullPacket);
-  EXPECT_EQ(s.paths.set.state(packets[0].ev), EvState::kAssumedBad);
+  EXPECT_EQ(s.paths.set.state(first.ev), EvState::kAssumedBad);
   EXPECT_EQ(s.cc.in_flight_bytes(), 0);
   TxPacket again;
   ASSERT_EQ(s.next(kRoundTrip, again), SendOutcome::kSent);
   EXPECT_EQ(Sender::place(again), 0U) << "before anything new";
-  EXPECT_NE(again.ev, packets[0].ev);
+  EXPECT_NE(again.ev, first.ev);
   EXPECT_EQ(s.counters.retransmitted, 1U);
 }
 
@@ -56,18 +61,14 @@ TEST(Resend, WhatAllPathsLoseIsNoSignOfCongestionWhereSwitchesTrim) {
     Sender s({.network_trims = trims});
     s.paths.lose_here_and_there();
     s.post(100);
-    TxPacket later;
-    const std::vector<TxPacket> packets = send_until_path_repeats(s, 0, later);
-    const unsigned behind = Sender::place(later);
-    const std::uint64_t others = ((std::uint64_t{1} << (behind + 1)) - 1) & ~std::uint64_t{1};
-    ASSERT_EQ(s.sack(kRoundTrip, later, 0, others), DropReason::kNone);
+    const TxPacket first = overtake_first(s);
     EXPECT_EQ(s.counters.lost_by_path_order, 1U);
-    EXPECT_EQ(s.paths.set.state(packets[0].ev), EvState::kGood);
+    EXPECT_EQ(s.paths.set.state(first.ev), EvState::kGood);
     EXPECT_EQ(s.cc.lost_bytes, trims ? 0 : kFullPacket);
     TxPacket again;
     ASSERT_EQ(s.next(kRoundTrip, again), SendOutcome::kSent);
     EXPECT_EQ(Sender::place(again), 0U);
-    EXPECT_NE(again.ev, packets[0].ev);
+    EXPECT_NE(again.ev, first.ev);
   }
 }
 
