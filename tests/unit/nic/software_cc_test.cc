@@ -62,7 +62,7 @@ TEST(SoftwareCc, QuickAdaptNeedsSomethingThatTriggersIt) {
   const SoftwarePorts ports = ports_with(1'000'000'000, 1);
   EXPECT_FALSE(values(ports, true).disable_qa);
   EXPECT_TRUE(values(ports, false).disable_qa);
-  core::CcProfile given;
+  core::CcProfile given{.network_trims = false};
   given.nscc.qa_threshold_ns = 1'000'000;
   EXPECT_FALSE(software_cc(given, ports).nscc.disable_qa);
 }
